@@ -24,6 +24,7 @@
 #include "pack_journal.h"
 #include "pack_output.h"
 #include "pack_stages.h"
+#include "shard_about.h"
 #include "shuffle/shuffle.h"
 #include "text/path.h"
 #include "unit_record.h"
@@ -111,7 +112,7 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 {
     const struct set_of *set_of = self;
     const struct pack *pack = set_of->pack;
-    return pack_output_about(pack->options, pack->result, set_of->number, pack->work ? shard : NULL, bytes);
+    return shard_about_text(pack->options, pack->result, set_of->number, pack->work ? shard : NULL, bytes);
 }
 
 /* Excludes the outputs: an output must not be read as an input, which would happen if it is in a folder that is an

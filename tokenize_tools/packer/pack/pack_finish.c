@@ -36,6 +36,7 @@
 #include "pack_output.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
+#include "shard_about.h"
 #include "skipped_items.h"
 #include "text/path.h"
 #include "tokmap/tokmap.h"
@@ -707,7 +708,7 @@ static bool about_is_same(const struct pack_options *options, uint32_t set, cons
     static const struct shard_totals no_totals;
     const char *there;
     uint64_t there_bytes, bytes;
-    char *own = pack_output_about(options, &no_result, set, &no_totals, &bytes);
+    char *own = shard_about_text(options, &no_result, set, &no_totals, &bytes);
     const char *totals = own;
     for (const char *next = own; next && (next = strstr(next, "\"totals\""));)
         totals = next++;

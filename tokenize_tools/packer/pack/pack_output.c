@@ -12,7 +12,6 @@
 #include "format/shard_commit.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "shard_about.h"
 #include "text/path.h"
 #include "work/dropped_writer.h"
 
@@ -70,43 +69,6 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
                                          .column_count = (uint32_t)options->corpus.column_count};
     memcpy(shard.tokenizer, info.fingerprint, sizeof shard.tokenizer);
     return shard;
-}
-
-char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
-                        const struct shard_totals *shard, uint64_t *bytes)
-{
-    const struct shard_about about = {
-        .tokenizer = options->tokenizer,
-        .tokenizer_options = options->tokenizer_options,
-        .tokenizer_path = options->tokenizer_path,
-        .corpus = &options->corpus,
-        .eod_id = options->eod_id,
-        .bos_id = options->bos_id,
-        .counts = &result->counts,
-        .tokens = result->tokens,
-        .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
-        .learn = options->chat ? chat_template_learned(options->chat) : NULL,
-        .ignored = options->ignored,
-        .ignored_count = options->ignored_count,
-        .min_tokens = options->min_tokens,
-        .max_tokens = options->max_tokens,
-        .listed = options->listed,
-        .dedup = options->drop && options->drop->duplicates,
-        .minhash = options->drop ? options->drop->minhash : NULL,
-        .ngrams = options->drop ? options->drop->ngrams : NULL,
-        .has_mask = document_is_masked(&options->corpus),
-        .counted_tokens = result->counted_tokens,
-        .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
-        .shard_tokens = options->shard_tokens,
-        /* Shuffled shards do not end where units end. */
-        .unit_bytes = options->shuffle ? 0 : options->unit_bytes,
-        .shard = shard,
-        .inputs = shard ? options->inputs_hash : NULL,
-        .fim = options->fim,
-        .split = options->split,
-        .set = set,
-    };
-    return shard_about_text(&about, bytes);
 }
 
 void pack_output_settle(const struct pack_options *options)

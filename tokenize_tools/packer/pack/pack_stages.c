@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "pack_output.h"
+#include "shard_about.h"
 #include "unit_record.h"
 
 /* A stage whose items are files of one kind (stage_file.h). */
@@ -123,7 +124,7 @@ static enum tokmap_status shards_count(void *self, uint64_t *count, struct tokma
 static char *merged_about(const void *options, uint32_t set, const struct shard_totals *shard, uint64_t *bytes)
 {
     static const struct pack_result nothing; /* a shard of a set has its own totals */
-    return pack_output_about(options, &nothing, set, shard, bytes);
+    return shard_about_text(options, &nothing, set, shard, bytes);
 }
 
 static enum tokmap_status merged_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)

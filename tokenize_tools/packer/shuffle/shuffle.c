@@ -67,7 +67,7 @@ struct shuffle {
         bool unsynced;   /* a file is new in the folder */
         bool long_named; /* long-0 exists */
         uint64_t saved_chunks, saved_paths, synced_chunks, synced_long;
-        struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
+        struct bytes_buffer loaded; /* struct shuffle_chunk of a killed process */
     } named;
 
     /* The second pass. */
@@ -79,18 +79,6 @@ struct shuffle {
         struct bytes_buffer places; /* of each chunk, where a killed process was in it */
     } second;
 };
-
-/* Saved state of a chunk. */
-struct saved_chunk {
-    uint64_t file, begin, end;
-    uint64_t set, keys, tokens, keys_hash;
-};
-
-/* Returns where the next chunk begins in the file. */
-static uint64_t chunk_after(const struct saved_chunk *chunk)
-{
-    return chunk->end + chunk->keys * sizeof(struct shuffle_key);
-}
 
 /* ---- files ---- */
 
@@ -528,14 +516,8 @@ static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
 {
     int failed = 0;
     for (; shuffle->named.saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->named.saved_chunks++) {
-        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->named.saved_chunks];
-        const struct saved_chunk saved = {.file = chunk->file,
-                                          .begin = chunk->begin,
-                                          .end = chunk->end,
-                                          .set = chunk->set,
-                                          .keys = chunk->keys,
-                                          .tokens = chunk->tokens,
-                                          .keys_hash = chunk->keys_hash};
+        struct shuffle_chunk saved = shuffle->chunks.chunks[shuffle->named.saved_chunks];
+        saved.fd = 0;
         failed = sink->put(sink->user, SAVED_CHUNK, &saved, sizeof saved);
     }
     return failed;
@@ -621,7 +603,7 @@ enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const ui
                                 struct tokmap_error *error)
 {
     int failed = 0;
-    if (kind == SAVED_CHUNK && count == sizeof(struct saved_chunk))
+    if (kind == SAVED_CHUNK && count == sizeof(struct shuffle_chunk))
         failed = bytes_append(&shuffle->named.loaded, bytes, count) ? 0 : ENOMEM;
     else if (kind == SAVED_PATHS)
         failed = bytes_append(&shuffle->paths, bytes, count) ? 0 : ENOMEM;
@@ -667,40 +649,32 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
 {
     struct shuffle_chunks *chunks = &shuffle->chunks;
     enum tokmap_status status = TOKMAP_OK;
-    struct saved_chunk last = {0};
+    struct shuffle_chunk last = {0};
     int fd = -1;
     if (shuffle->named.loaded.count != state->chunks * sizeof last || state->files > state->chunks)
         return damaged(shuffle, error);
     for (uint64_t i = 0; i < state->chunks && !status; i++) {
-        struct saved_chunk saved;
+        struct shuffle_chunk saved;
         memcpy(&saved, shuffle->named.loaded.bytes + i * sizeof saved, sizeof saved);
         const bool next = !i || saved.file != last.file;
-        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : chunk_after(&last)) ||
-            saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
+        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : shuffle_chunk_after(&last)) ||
+            saved.fd || saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
             saved.end > UINT64_MAX / 64)
             return damaged(shuffle, error);
         last = saved;
         const bool newest = saved.file + 1 == state->files;
         if (next)
-            status = file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : chunk_after(&saved), newest,
-                                 &fd, error);
-        const struct shuffle_chunk chunk = {.fd = fd,
-                                            .file = (uint32_t)saved.file,
-                                            .begin = saved.begin,
-                                            .end = saved.end,
-                                            .set = saved.set,
-                                            .keys = saved.keys,
-                                            .tokens = saved.tokens,
-                                            .keys_hash = saved.keys_hash};
-        if (next && !status && (status = shuffle_chunks_take(chunks, &chunk, 1, error)))
+            status = file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : shuffle_chunk_after(&saved),
+                                 newest, &fd, error);
+        saved.fd = fd;
+        if (!status && (status = shuffle_chunks_take(chunks, &saved, error)) && next)
             os_close(fd);
-        else if (!next && !status)
-            status = shuffle_chunks_take(chunks, &chunk, 1, error);
     }
     chunks->fd = status ? -1 : fd;
     chunks->files = (uint32_t)state->files;
     chunks->file_bytes = state->file_bytes;
-    return status || (state->chunks && (chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
+    return status ||
+                   (state->chunks && (shuffle_chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
                ? (status ? status : damaged(shuffle, error))
                : TOKMAP_OK;
 }

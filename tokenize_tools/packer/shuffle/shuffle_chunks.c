@@ -458,12 +458,12 @@ enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct to
     return status || !chunks->entries ? status : chunk_write(chunks, error);
 }
 
-enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *more, uint64_t count,
+enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *chunk,
                                        struct tokmap_error *error)
 {
-    const enum tokmap_status status = list_grow(chunks, count, error);
-    for (uint64_t i = 0; i < count && !status; i++)
-        chunks->chunks[chunks->chunk_count++] = more[i];
+    const enum tokmap_status status = list_grow(chunks, 1, error);
+    if (!status)
+        chunks->chunks[chunks->chunk_count++] = *chunk;
     return status;
 }
 

@@ -92,10 +92,10 @@ bool shuffle_payload_bytes(uint64_t tokens, uint32_t width, bool mask, uint64_t 
 
 #define SHUFFLE_RECORD_MOST ((uint64_t)1 << 20) /* bytes of a record */
 
-/* A chunk in a file: records in their order, from `begin` up to `end`. */
+/* A chunk in a file: records in their order, from `begin` up to `end`. It is stored as it is, with fd 0. */
 struct shuffle_chunk {
-    int fd;
     uint32_t file; /* its number */
+    int fd;
     uint64_t begin, end;
     /* With shuffle_chunks.sets: the set of all documents, how many there are, their tokens, and the hash of their
      * keys (shuffle_keys_hash()), which begin at `end`. Else 0. */
@@ -109,6 +109,12 @@ struct shuffle_key {
     uint64_t tokens;
 };
 _Static_assert(sizeof(struct shuffle_key) == 32, "a key has no padding");
+
+/* Returns where the next chunk begins in the file. */
+static inline uint64_t shuffle_chunk_after(const struct shuffle_chunk *chunk)
+{
+    return chunk->end + chunk->keys * sizeof(struct shuffle_key);
+}
 
 /* Returns the hash of the keys of a chunk up to here: `before` is the hash of the keys before these, or 0.
  * So a reader of the keys that continues in another process has to save one number. */
@@ -178,8 +184,8 @@ void shuffle_chunks_add(struct shuffle_chunks *chunks, uint8_t *record);
 /* Writes the chunk in memory, if it has records, and waits for the thread. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct tokmap_error *error);
 
-/* Adds chunks that another process has written; they have descriptors. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *more, uint64_t count,
+/* Adds a chunk that another process has written; it has a descriptor. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *chunk,
                                        struct tokmap_error *error);
 
 /* Ends the pass: if chunks were written, writes the last one, too, and frees the memory. Else sorts the records, which
