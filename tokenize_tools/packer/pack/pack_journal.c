@@ -32,7 +32,6 @@ enum { INCREMENT = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKP
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define LISTED_SET (UINT32_MAX - 3)
-#define PAIRS 4096 /* of lengths in a record */
 
 /* Head of an increment. */
 struct increment_head {
@@ -44,7 +43,6 @@ struct checkpoint {
     struct corpus_place place;
     struct pack_result result; /* without what is known only at the end */
     uint64_t left_out, open_tokens;
-    uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
     struct drop_state drop;
     struct shuffle_state shuffle;
     struct shard_set_state sets[SPLIT_SETS_MOST];
@@ -337,18 +335,6 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
     return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
 }
 
-static enum tokmap_status lengths_load(const struct pack_journal *journal, const struct pack_parts *parts,
-                                       const struct work_record *record, struct tokmap_error *error)
-{
-    uint64_t pair[2];
-    for (size_t at = 0; at + sizeof pair <= record->bytes; at += sizeof pair) {
-        memcpy(pair, record->payload + at, sizeof pair);
-        if (!histogram_load(parts->lengths, pair))
-            return work_folder_damaged(journal->folder, error);
-    }
-    return TOKMAP_OK;
-}
-
 /* Sets the counters, except those that the options determine. */
 static void numbers_restore(const struct pack_journal *journal, const struct pack_parts *parts)
 {
@@ -360,9 +346,6 @@ static void numbers_restore(const struct pack_journal *journal, const struct pac
     result->text_before = result->counts.text_bytes;
     result->stream_before = result->counts.stream_bytes;
     result->kept = false;
-    parts->lengths->count = last->lengths_count;
-    parts->lengths->largest = last->lengths_largest;
-    parts->lengths->sum = (unsigned __int128)last->lengths_high << 64 | last->lengths_low;
     *parts->open_tokens = last->open_tokens;
 }
 
@@ -378,9 +361,9 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
         status = work_folder_next(journal->folder, &record, error);
         if (!status && record.type == INCREMENT)
             status = increment_load(journal, parts, &record, error);
-        else if (!status && record.type == LENGTHS)
-            status = lengths_load(journal, parts, &record, error);
-        else if (!status && record.type > COMPLETE && record.type != CHECKPOINT_SHORT)
+        else if (!status &&
+                 ((record.type == LENGTHS && !histogram_load(parts->lengths, record.payload, record.bytes)) ||
+                  (record.type > COMPLETE && record.type != CHECKPOINT_SHORT)))
             status = work_folder_damaged(journal->folder, error);
     }
     return status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
@@ -429,16 +412,12 @@ static int increment_put(void *user, uint32_t kind, const void *bytes, size_t co
 static enum tokmap_status lengths_save(struct pack_journal *journal, const struct histogram *lengths,
                                        struct tokmap_error *error)
 {
-    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
-    enum tokmap_status status =
-        pairs ? TOKMAP_OK : error_set_memory(error, "the lengths of documents", PAIRS * sizeof *pairs);
-    while (!status) {
-        const size_t used = histogram_save(lengths, &cell, pairs, PAIRS);
-        if (!used)
-            break;
-        status = work_folder_append(journal->folder, LENGTHS, pairs, (uint32_t)(used * sizeof *pairs), error);
-    }
-    free(pairs);
+    struct bytes_buffer pairs = {0};
+    const enum tokmap_status status =
+        histogram_save(lengths, &pairs)
+            ? work_folder_increments(journal->folder, LENGTHS, NULL, 0, pairs.bytes, pairs.count, error)
+            : error_set_memory(error, "the lengths of documents", pairs.count);
+    bytes_free(&pairs);
     return status;
 }
 
@@ -489,10 +468,6 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t
     last->result = *parts->result;
     last->left_out = ordered_workers_left_out(parts->workers);
     last->open_tokens = *parts->open_tokens;
-    last->lengths_count = parts->lengths->count;
-    last->lengths_largest = parts->lengths->largest;
-    last->lengths_low = (uint64_t)parts->lengths->sum;
-    last->lengths_high = (uint64_t)(parts->lengths->sum >> 64);
     enum tokmap_status status = parts_save(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_sync(parts->sets[i], error);

@@ -169,9 +169,7 @@ struct reading {
     char *path;
     int fd;
     uint64_t seed, bytes; /* bytes: of the file */
-    struct bytes_buffer buffer;
-    uint64_t loaded; /* bytes that were read */
-    size_t at;       /* in the buffer */
+    uint64_t at;          /* bytes that were read */
 };
 
 static enum tokmap_status damaged(const struct reading *reading, struct tokmap_error *error)
@@ -202,30 +200,15 @@ static enum tokmap_status reading_open(struct reading *reading, struct tokmap_er
     return found.kind == OS_KIND_FILE && found.bytes == reading->bytes ? TOKMAP_OK : damaged(reading, error);
 }
 
-/* Makes `count` bytes of items follow in the buffer, from its beginning. */
-static enum tokmap_status bytes_need(struct reading *reading, size_t count, struct tokmap_error *error)
+/* Reads the next bytes. */
+static enum tokmap_status bytes_read(struct reading *reading, void *into, size_t count, struct tokmap_error *error)
 {
-    struct bytes_buffer *buffer = &reading->buffer;
-    const size_t there = buffer->count - reading->at;
     size_t got = 0;
-    if (there >= count)
-        return TOKMAP_OK;
-    if (count - there > reading->bytes - reading->loaded)
-        return damaged(reading, error);
-    if (reading->at)
-        memmove(buffer->bytes, buffer->bytes + reading->at, there);
-    reading->at = 0;
-    buffer->count = there;
-    const uint64_t rest = reading->bytes - reading->loaded;
-    const size_t wanted = rest < BUFFER ? (size_t)rest : BUFFER;
-    if (!bytes_reserve(buffer, wanted))
-        return no_memory(error);
-    const int system = os_pread(reading->fd, buffer->bytes + there, wanted, reading->loaded, &got);
+    const int system = os_pread(reading->fd, into, count, reading->at, &got);
     if (system)
         return read_failed(reading, system, error);
-    buffer->count += got;
-    reading->loaded += got;
-    return buffer->count < count ? damaged(reading, error) : TOKMAP_OK;
+    reading->at += got;
+    return got == count ? TOKMAP_OK : damaged(reading, error);
 }
 
 /* Reads the next item, and checks it. */
@@ -233,17 +216,16 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
                                     struct tokmap_error *error)
 {
     struct item_head head;
-    enum tokmap_status status = bytes_need(reading, sizeof head, error);
+    uint8_t texts[sizeof why->path + sizeof why->message];
+    const uint64_t place = reading->at;
+    enum tokmap_status status = bytes_read(reading, &head, sizeof head, error);
     if (status)
         return status;
-    memcpy(&head, reading->buffer.bytes + reading->at, sizeof head);
     if (head.path_bytes >= sizeof why->path || head.message_bytes >= sizeof why->message)
         return damaged(reading, error);
-    status = bytes_need(reading, sizeof head + head.path_bytes + head.message_bytes, error);
+    status = bytes_read(reading, texts, head.path_bytes + head.message_bytes, error);
     if (status)
         return status;
-    const uint64_t place = reading->loaded - (reading->buffer.count - reading->at);
-    const uint8_t *texts = reading->buffer.bytes + reading->at + sizeof head;
     if (head.hash != item_hash(reading->seed, place, &head, texts) || head.reason >= CORPUS_REASONS ||
         memchr(texts, '\0', head.path_bytes + head.message_bytes))
         return damaged(reading, error);
@@ -254,7 +236,6 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
     *why = (struct tokmap_error){.status = (enum tokmap_status)head.status, .line = head.line, .offset = head.offset};
     memcpy(why->path, texts, head.path_bytes);
     memcpy(why->message, texts + head.path_bytes, head.message_bytes);
-    reading->at += sizeof head + head.path_bytes + head.message_bytes;
     return TOKMAP_OK;
 }
 
@@ -271,10 +252,9 @@ enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t
         if (!status)
             status = taker->item(user, &issue, &why, error);
     }
-    if (!status && (reading.loaded != reading.bytes || reading.at != reading.buffer.count))
+    if (!status && reading.at != reading.bytes)
         status = damaged(&reading, error);
     os_close(reading.fd);
-    bytes_free(&reading.buffer);
     free(reading.path);
     return status;
 }
