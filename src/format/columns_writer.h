@@ -66,7 +66,7 @@ int columns_writer_add(struct columns_writer *writer, const struct shard_value *
 /* Passes on what was added since the last call. Kinds are `kind` + COLUMN_KINDS * the number of the column + a number
  * below COLUMN_KINDS. */
 #define COLUMN_KINDS 8U
-int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink);
+void columns_writer_save(struct columns_writer *writer, uint32_t kind, struct state_sink *sink);
 /* Takes what columns_writer_save() has passed on; `kind` without its first addend. When everything has been taken,
  * columns_writer_restored() checks it. EINVAL: it is not sound. */
 int columns_writer_load(struct columns_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count);

@@ -78,18 +78,21 @@ int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t co
     return 0;
 }
 
-int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink)
+void state_put(struct state_sink *sink, uint32_t kind, const void *bytes, size_t count)
+{
+    if (!sink->failed)
+        sink->failed = sink->put(sink->user, kind, bytes, count);
+}
+
+void spill_save(struct spill *spill, uint32_t kind, struct state_sink *sink)
 {
     uint8_t copy[SAVED_AT_ONCE];
-    int system = 0;
-    while (spill->saved < spill_bytes(spill) && !system) {
+    while (spill->saved < spill_bytes(spill) && !sink->failed) {
         const size_t part = (size_t)min64(spill_bytes(spill) - spill->saved, sizeof copy);
-        system = spill_read(spill, spill->saved, copy, part);
-        if (!system)
-            system = sink->put(sink->user, kind, copy, part);
+        sink->failed = spill_read(spill, spill->saved, copy, part);
+        state_put(sink, kind, copy, part);
         spill->saved += part;
     }
-    return system;
 }
 
 /* ---- index ---- */
@@ -202,23 +205,19 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
     return add_zeros_to(writer, start + round_up(writer->offset - start, power));
 }
 
-int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink)
+void index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, struct state_sink *sink)
 {
     const uint64_t flushed = writer->offset - writer->used;
     uint8_t copy[SAVED_AT_ONCE];
-    int system = 0;
-    while (from < writer->offset && !system) {
+    while (from < writer->offset && !sink->failed) {
         size_t part = (size_t)min64((from < flushed ? flushed : writer->offset) - from, sizeof copy), got = part;
         if (from < flushed)
-            system = os_pread(writer->fd, copy, part, from, &got);
-        if (!system && got < part)
-            system = EIO; /* our own file has become shorter */
-        const uint8_t *bytes = from < flushed ? copy : writer->buffer + (from - flushed);
-        if (!system)
-            system = sink->put(sink->user, kind, bytes, part);
+            sink->failed = os_pread(writer->fd, copy, part, from, &got);
+        if (!sink->failed && got < part)
+            sink->failed = EIO; /* our own file has become shorter */
+        state_put(sink, kind, from < flushed ? copy : writer->buffer + (from - flushed), part);
         from += part;
     }
-    return system;
 }
 
 int index_writer_end(struct index_writer *writer)

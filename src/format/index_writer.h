@@ -31,14 +31,16 @@ int spill_add(struct spill *spill, const void *bytes, size_t count);
 /* Reads bytes back; offset + count is at most spill_bytes(). */
 int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count);
 /* Receiver of a writer's state when it is saved, so that a later process continues: increments of at most SPILL_BUFFER
- * bytes, of a kind that the writer's file defines. put() returns 0 or an errno, which ends the saving. */
+ * bytes, of a kind that the writer's file defines. put() returns 0 or an errno. */
 struct state_sink {
     int (*put)(void *user, uint32_t kind, const void *bytes, size_t count);
     void *user;
+    int failed; /* errno of put(), or of reading what is saved: nothing is passed on any more */
 };
+void state_put(struct state_sink *sink, uint32_t kind, const void *bytes, size_t count);
 /* Passes on the bytes that were added since the last call; spill_add() with them restores the spill, and
  * spill_restored() says that they are saved already. */
-int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink);
+void spill_save(struct spill *spill, uint32_t kind, struct state_sink *sink);
 static inline void spill_restored(struct spill *spill)
 {
     spill->saved = spill->stored + spill->used;
@@ -71,7 +73,7 @@ int index_writer_add_spill(struct index_writer *writer, struct spill *spill);
 int index_writer_pad(struct index_writer *writer, uint64_t power);
 /* Passes on bytes [from, end) of the file, where end is that of the open section so far: index_writer_add() with them
  * restores them. */
-int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink);
+void index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, struct state_sink *sink);
 /* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
 /* Writes a whole section: the bytes, then the contents of the spill, or nothing if it is NULL. */

@@ -187,10 +187,10 @@ static void shuffle_report(void *user, uint64_t tokens, uint64_t all)
     cli_progress_update(&packing->progress, tokens);
 }
 
-static int skips_save(void *user, const struct state_sink *sink)
+static void skips_save(void *user, struct state_sink *sink)
 {
     struct packing *packing = user;
-    return skip_report_save(&packing->skips, sink);
+    skip_report_save(&packing->skips, sink);
 }
 
 static enum tokmap_status skips_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,

@@ -146,14 +146,15 @@ void skip_report_close(struct skip_report *skips, bool failed)
 enum { SAVED_NUMBERS, SAVED_ITEM };
 enum { NUMBER_COUNT, NUMBER_PRINTED, NUMBER_CHOSEN, NUMBER_OF_FILE, NUMBER_HASH, NUMBER_LISTED, NUMBER_BYTES, NUMBERS };
 
-int skip_report_save(struct skip_report *skips, const struct state_sink *sink)
+void skip_report_save(struct skip_report *skips, struct state_sink *sink)
 {
     const uint64_t numbers[NUMBERS] = {skips->count,     skips->printed,   skips->chosen,    skips->of_file,
                                        skips->file_hash, skips->list >= 0, skips->list_bytes};
-    int system = skips->list >= 0 ? os_sync(skips->list) : 0;
-    for (; skips->items_saved < skips->item_count && !system; skips->items_saved++)
-        system = sink->put(sink->user, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
-    return system ? system : sink->put(sink->user, SAVED_NUMBERS, numbers, sizeof numbers);
+    if (skips->list >= 0)
+        sink->failed = os_sync(skips->list);
+    for (; skips->items_saved < skips->item_count; skips->items_saved++)
+        state_put(sink, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
+    state_put(sink, SAVED_NUMBERS, numbers, sizeof numbers);
 }
 
 static enum tokmap_status numbers_load(struct skip_report *skips, const uint8_t *bytes, struct tokmap_error *error)

@@ -60,7 +60,7 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
 
 /* Pass on what was added since the last call, and take it in another process: see struct pack_options. The process that
  * takes it has opened the report with skips->resume. */
-int skip_report_save(struct skip_report *skips, const struct state_sink *sink);
+void skip_report_save(struct skip_report *skips, struct state_sink *sink);
 enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error);
 

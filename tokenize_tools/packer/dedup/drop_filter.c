@@ -419,7 +419,7 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
 
 /* ---- the journal ---- */
 
-enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, struct state_sink *sink,
                                     struct tokmap_error *error)
 {
     state->places = filter->done;
@@ -428,10 +428,9 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
     state->counts.documents = filter->done.documents;
     if (!filter->list)
         return TOKMAP_OK;
-    if (filter->journal.ngrams.count > filter->journal.ngrams_saved &&
-        sink->put(sink->user, 0, filter->journal.ngrams.bytes + filter->journal.ngrams_saved,
-                  filter->journal.ngrams.count - filter->journal.ngrams_saved))
-        return error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the list of n-grams cannot be saved");
+    if (filter->journal.ngrams.count > filter->journal.ngrams_saved)
+        state_put(sink, 0, filter->journal.ngrams.bytes + filter->journal.ngrams_saved,
+                  filter->journal.ngrams.count - filter->journal.ngrams_saved);
     filter->journal.ngrams_passed = filter->journal.ngrams.count;
     return dropped_writer_save(filter->list, &state->list, error);
 }

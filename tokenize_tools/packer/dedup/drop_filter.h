@@ -77,7 +77,7 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
  * drop_filter_sync(), and drop_filter_saved() says that the next save need not repeat what this one has passed on.
  * drop_filter_load() takes back what the sink got, in the same order. Statuses: OK, ERROR_IO; of the last one also
  * ERROR_CORRUPT. */
-enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, struct state_sink *sink,
                                     struct tokmap_error *error);
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error);
 void drop_filter_saved(struct drop_filter *filter);

@@ -403,9 +403,8 @@ static int increment_put(void *user, uint32_t kind, const void *bytes, size_t co
 {
     struct pack_journal *journal = user;
     const struct increment_head head = {journal->increment.set, kind, journal->increment.shard};
-    if (!journal->increment.failed)
-        journal->increment.failed = work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count,
-                                                           &journal->increment.failure);
+    journal->increment.failed = work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count,
+                                                       &journal->increment.failure);
     return journal->increment.failed ? EIO : 0;
 }
 
@@ -426,7 +425,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
                                      struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
-    const struct state_sink sink = {increment_put, journal};
+    struct state_sink sink = {.put = increment_put, .user = journal};
     enum tokmap_status status = TOKMAP_OK;
     journal->increment.failed = TOKMAP_OK;
     for (uint32_t i = 0; i < parts->set_count && !status; i++) {
@@ -443,12 +442,14 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     journal->checkpoint.last.result.dropped = journal->checkpoint.last.drop.counts;
     journal->increment.set = LISTED_SET;
     if (!status && parts->listed)
-        status = listed_search_save(parts->listed, &sink, error);
+        listed_search_save(parts->listed, &sink);
     journal->increment.set = SHUFFLE_SET;
     if (!status && parts->shuffle)
         status = shuffle_save(parts->shuffle, &journal->checkpoint.last.shuffle, &sink, error);
     journal->increment.set = USER_SET;
-    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->increment.failed)
+    if (!status && !sink.failed && options->state_save)
+        options->state_save(options->user, &sink);
+    if (!status && sink.failed && !journal->increment.failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
                            "the file cannot be synced to storage");
     if (journal->increment.failed) { /* the message of the sets does not have the cause */

@@ -134,10 +134,10 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
         pack->skipped(pack->user, issue, why);
 }
 
-static int skipped_save(void *user, const struct state_sink *sink)
+static void skipped_save(void *user, struct state_sink *sink)
 {
     const struct tasks *tasks = user;
-    return skipped_items_save(tasks->unit.skipped, sink);
+    skipped_items_save(tasks->unit.skipped, sink);
 }
 
 static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,

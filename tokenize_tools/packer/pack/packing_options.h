@@ -143,7 +143,7 @@ struct pack_options {
     /* State that the caller keeps of the calls of skipped(): state_save() passes on increments of any kind below 2^32
      * whenever the work is saved, and state_load() gets those of a killed process in the same order. Either may be
      * NULL. Statuses of state_load(): any. */
-    int (*state_save)(void *user, const struct state_sink *sink);
+    void (*state_save)(void *user, struct state_sink *sink);
     enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error);
     void *user;

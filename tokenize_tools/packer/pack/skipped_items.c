@@ -115,11 +115,11 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
         buffer_write(items);
 }
 
-int skipped_items_save(struct skipped_items *items, const struct state_sink *sink)
+void skipped_items_save(struct skipped_items *items, struct state_sink *sink)
 {
     buffer_write(items);
-    const int system = items->failed ? items->failed : os_sync(items->fd);
-    return system ? system : sink->put(sink->user, SAVED, &items->stored, sizeof items->stored);
+    sink->failed = items->failed ? items->failed : os_sync(items->fd);
+    state_put(sink, SAVED, &items->stored, sizeof items->stored);
 }
 
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,

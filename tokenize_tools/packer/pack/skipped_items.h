@@ -24,7 +24,7 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
 
 /* Save, after a sync, how much of the file there is, and restore it in another process: see struct pack_options.
  * Statuses of load: OK, ERROR_CORRUPT (the file is shorter, or the bytes say something else). */
-int skipped_items_save(struct skipped_items *items, const struct state_sink *sink);
+void skipped_items_save(struct skipped_items *items, struct state_sink *sink);
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
                                       struct tokmap_error *error);
 

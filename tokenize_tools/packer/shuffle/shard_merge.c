@@ -174,22 +174,21 @@ static int increment_put(void *user, uint32_t kind, const void *bytes, size_t co
 {
     struct merge_journal *journal = user;
     const uint64_t head = kind;
-    if (!journal->failed)
-        journal->failed =
-            work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count, &journal->failure);
+    journal->failed =
+        work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count, &journal->failure);
     return journal->failed ? EIO : 0;
 }
 
 static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct shard_set *set,
                                           const struct shuffle_merge *merge, struct tokmap_error *error)
 {
-    const struct state_sink sink = {increment_put, journal};
+    struct state_sink sink = {.put = increment_put, .user = journal};
     struct shard_set_state *last = &journal->last;
     memset(last, 0, sizeof *last);
     journal->failed = TOKMAP_OK;
     enum tokmap_status status = shard_set_save(set, last, &sink, error);
     if (!status)
-        (void)shuffle_merge_save(merge, PLACES, &sink);
+        shuffle_merge_save(merge, PLACES, &sink);
     if (journal->failed) { /* what the set says of it has no cause */
         if (error)
             *error = journal->failure;

@@ -512,18 +512,16 @@ bool shuffle_can_save(const struct shuffle *shuffle)
 }
 
 /* Passes on the chunks that were written since the last call. */
-static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
+static void chunks_save(struct shuffle *shuffle, struct state_sink *sink)
 {
-    int failed = 0;
-    for (; shuffle->named.saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->named.saved_chunks++) {
+    for (; shuffle->named.saved_chunks < shuffle->chunks.chunk_count; shuffle->named.saved_chunks++) {
         struct shuffle_chunk saved = shuffle->chunks.chunks[shuffle->named.saved_chunks];
         saved.fd = 0;
-        failed = sink->put(sink->user, SAVED_CHUNK, &saved, sizeof saved);
+        state_put(sink, SAVED_CHUNK, &saved, sizeof saved);
     }
-    return failed;
 }
 
-enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, struct state_sink *sink,
                                 struct tokmap_error *error)
 {
     struct open_document *open = &shuffle->open;
@@ -535,13 +533,13 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
         status = long_begin(shuffle, error);
     if (status)
         return status;
-    int failed = chunks_save(shuffle, sink);
-    if (!failed && shuffle->named.saved_paths < shuffle->paths.count)
-        failed = sink->put(sink->user, SAVED_PATHS, shuffle->paths.bytes + shuffle->named.saved_paths,
-                           shuffle->paths.count - shuffle->named.saved_paths);
+    chunks_save(shuffle, sink);
+    if (shuffle->named.saved_paths < shuffle->paths.count)
+        state_put(sink, SAVED_PATHS, shuffle->paths.bytes + shuffle->named.saved_paths,
+                  shuffle->paths.count - shuffle->named.saved_paths);
     shuffle->named.saved_paths = shuffle->paths.count;
-    if (!failed && shuffle->second.begun && !shuffle->second.finished)
-        failed = shuffle_merge_save(shuffle->second.merge, SAVED_PLACES, sink);
+    if (shuffle->second.begun && !shuffle->second.finished)
+        shuffle_merge_save(shuffle->second.merge, SAVED_PLACES, sink);
     *state = (struct shuffle_state){.chunks = shuffle->chunks.chunk_count,
                                     .files = shuffle->chunks.files,
                                     .file_bytes = shuffle->chunks.file_bytes,
@@ -558,8 +556,7 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
                                     .finished = shuffle->second.finished,
                                     .done = shuffle->second.hand ? shuffle_hand_done(shuffle->second.hand)
                                                                  : shuffle->second.done};
-    return failed ? error_set_system(error, failed, shuffle->folder, TOKMAP_NO_OFFSET, "the shuffle cannot be saved")
-                  : TOKMAP_OK;
+    return TOKMAP_OK;
 }
 
 enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error)

@@ -106,7 +106,7 @@ struct shuffle_state {
 bool shuffle_can_save(const struct shuffle *shuffle);
 /* Writes what is in memory, as a chunk of its own, passes on what was added since the last call, and states the rest.
  * The files have it after shuffle_sync(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, struct state_sink *sink,
                                 struct tokmap_error *error);
 enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error);
 
