@@ -18,25 +18,9 @@
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H
 #define TOKMAP_PACK_PACK_JOURNAL_H
 
-#include "encode/histogram.h"
-#include "encode/ordered_workers.h"
-#include "packing_options.h"
-#include "shuffle/shuffle.h"
+#include "pack_batches.h"
 
 struct pack_journal; /* for one thread at a time */
-
-/* Parts of the work that are saved and restored. */
-struct pack_parts {
-    struct shard_set *const *sets;
-    uint32_t set_count;
-    struct histogram *lengths;
-    struct pack_result *result;
-    uint64_t *open_tokens;
-    struct ordered_workers *workers;
-    struct listed_search *listed; /* NULL: no lists name documents */
-    struct drop_filter *drop;     /* NULL: no document is dropped */
-    struct shuffle *shuffle;      /* NULL: the documents have the order of the inputs */
-};
 
 /* Returns true if there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no
  * new work is saved. */
