@@ -267,7 +267,6 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
 {
     struct making *making = &reading->making;
     struct corpus_batch *batch = making->batch;
-    const uint64_t limit = making->options->record_limit;
     const enum corpus_format format = batch->parts[part_number].format;
     struct source_record source = {.part = part_number,
                                    .record = segment->scan.record,
@@ -283,14 +282,11 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
     const bool separated = format == CORPUS_SEPARATED;
     const uint64_t after = separated ? segment->scan.separator_bytes : line || array;
     const uint64_t count = segment->count - (ended ? after : 0);
-    if ((line || separated ? count : segment->count) > limit) {
-        struct corpus_issue *issue = making_issue(making, &source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
-                                                  segment->line, segment->offset, NULL, NULL);
-        if (!issue)
-            return making_no_memory(making);
-        issue->limit = limit;
-        return TOKMAP_OK;
-    }
+    if ((line || separated ? count : segment->count) > making->options->record_limit)
+        return making_issue(making, &source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, segment->line, segment->offset,
+                            NULL, NULL)
+                   ? TOKMAP_OK
+                   : making_no_memory(making);
     if (array && (!ended || segment->scan.state == RECORD_AFTER)) {
         const bool followed = segment->scan.state == RECORD_AFTER;
         const uint64_t blank = blank_bytes(segment->bytes, segment->count);
@@ -431,15 +427,11 @@ static enum tokmap_status text_document(struct making *making, const struct warc
 static enum tokmap_status warc_record_add(struct making *making, const struct warc_segment *segment,
                                           const struct source_record *source)
 {
-    const uint64_t limit = making->options->record_limit;
-    if (segment->count > limit) {
-        struct corpus_issue *issue = making_issue(making, source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
-                                                  source->line, segment->offset, NULL, NULL);
-        if (!issue)
-            return making_no_memory(making);
-        issue->limit = limit;
-        return TOKMAP_OK;
-    }
+    if (segment->count > making->options->record_limit)
+        return making_issue(making, source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, source->line, segment->offset,
+                            NULL, NULL)
+                   ? TOKMAP_OK
+                   : making_no_memory(making);
     const enum warc_fault fault = segment_fault(segment);
     if (fault) {
         const bool cut = fault == WARC_FAULT_TRUNCATED;

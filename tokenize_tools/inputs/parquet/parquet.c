@@ -546,6 +546,22 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
 
 /* ---- open and close ---- */
 
+/* Returns the pages of the first column in a row group. */
+static const struct parquet_chunk *first_chunk(const struct parquet_footer *footer, uint64_t group)
+{
+    assert(group < footer->group_count && footer->column_count);
+    return &footer->chunks[group * footer->column_count];
+}
+
+/* Returns the part that has the row groups [first, end) of a file that was cut there, or all of a file. */
+static struct parquet_part parquet_cut_part(const struct parquet_footer *footer, uint64_t first, uint64_t end)
+{
+    struct parquet_part part = {.first = first, .end = end};
+    part.begin = first ? first_chunk(footer, first)->offset : 0;
+    part.bytes = (end < footer->group_count ? first_chunk(footer, end)->offset : footer->file_bytes) - part.begin;
+    return part;
+}
+
 /* Chooses the row groups that are read. */
 static enum tokmap_status part_choose(struct parquet_source *source, struct tokmap_error *error)
 {
@@ -635,21 +651,6 @@ uint64_t parquet_source_at(const struct parquet_source *source)
 }
 
 /* ---- cuts ---- */
-
-/* Returns the pages of the first column in a row group. */
-static const struct parquet_chunk *first_chunk(const struct parquet_footer *footer, uint64_t group)
-{
-    assert(group < footer->group_count && footer->column_count);
-    return &footer->chunks[group * footer->column_count];
-}
-
-struct parquet_part parquet_cut_part(const struct parquet_footer *footer, uint64_t first, uint64_t end)
-{
-    struct parquet_part part = {.first = first, .end = end};
-    part.begin = first ? first_chunk(footer, first)->offset : 0;
-    part.bytes = (end < footer->group_count ? first_chunk(footer, end)->offset : footer->file_bytes) - part.begin;
-    return part;
-}
 
 static enum tokmap_status part_add(struct parquet_cut *cut, uint64_t *capacity, const struct parquet_part *part,
                                    struct tokmap_error *error)

@@ -120,7 +120,4 @@ void parquet_cut_free(struct parquet_cut *cut); /* accepts zeros */
  * a part compares it with the hash of the footer that was cut. */
 uint64_t parquet_cut_hash(const struct parquet_footer *footer);
 
-/* Returns the part that has the row groups [first, end) of a file that was cut there, or all of a file. */
-struct parquet_part parquet_cut_part(const struct parquet_footer *footer, uint64_t first, uint64_t end);
-
 #endif

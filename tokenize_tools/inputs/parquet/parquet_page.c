@@ -58,8 +58,8 @@ void parquet_pool_release(struct parquet_pool *pool)
     free(pool);
 }
 
-enum tokmap_status parquet_pool_codec(struct parquet_pool *pool, struct parquet_codec **codec,
-                                      struct tokmap_error *error)
+static enum tokmap_status parquet_pool_codec(struct parquet_pool *pool, struct parquet_codec **codec,
+                                             struct tokmap_error *error)
 {
     *codec = NULL;
     os_mutex_lock(pool->mutex);
@@ -69,7 +69,8 @@ enum tokmap_status parquet_pool_codec(struct parquet_pool *pool, struct parquet_
     return *codec ? TOKMAP_OK : parquet_codec_new(codec, error);
 }
 
-void parquet_pool_codec_back(struct parquet_pool *pool, struct parquet_codec *codec)
+/* Borrows a decompressor. */
+static void parquet_pool_codec_back(struct parquet_pool *pool, struct parquet_codec *codec)
 {
     if (!codec)
         return;

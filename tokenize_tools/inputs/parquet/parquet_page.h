@@ -42,11 +42,6 @@ enum tokmap_status parquet_pool_new(struct parquet_pool **pool, struct tokmap_er
 void parquet_pool_hold(struct parquet_pool *pool);    /* adds a reference */
 void parquet_pool_release(struct parquet_pool *pool); /* the last one frees the pool; accepts NULL */
 
-/* Borrows a decompressor. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status parquet_pool_codec(struct parquet_pool *pool, struct parquet_codec **codec,
-                                      struct tokmap_error *error);
-void parquet_pool_codec_back(struct parquet_pool *pool, struct parquet_codec *codec);
-
 /* Returns a buffer with count 0: of those that were given back, the smallest with this capacity, or else the largest;
  * one without memory if all are out. So the buffers get the sizes that pages need, compressed and decompressed, and
  * their memory is not freed and touched for the first time again with each page. It allocates nothing. */

@@ -78,7 +78,8 @@ static const char *packed_take(struct parquet_hybrid *hybrid, uint32_t *into, ui
     return NULL;
 }
 
-const char *parquet_hybrid_take(struct parquet_hybrid *hybrid, uint32_t *into, uint64_t count)
+/* Takes the next `count` values. Returns NULL, or what is wrong, as a static text. */
+static const char *parquet_hybrid_take(struct parquet_hybrid *hybrid, uint32_t *into, uint64_t count)
 {
     while (count) {
         if (!hybrid->left) {

@@ -50,9 +50,6 @@ struct parquet_hybrid {
 /* Begins at the first run. width: above 32 is a fault of the first take. */
 void parquet_hybrid_begin(struct parquet_hybrid *hybrid, const uint8_t *bytes, uint64_t count, unsigned width);
 
-/* Takes the next `count` values. Returns NULL, or what is wrong, as a static text. */
-const char *parquet_hybrid_take(struct parquet_hybrid *hybrid, uint32_t *into, uint64_t count);
-
 /* Returns whether the next `count` values are all `value` and are one run; it takes nothing. So the levels of a page
  * without nulls need not be unpacked. */
 bool parquet_hybrid_is_run(struct parquet_hybrid *hybrid, uint32_t value, uint64_t count);

@@ -34,7 +34,8 @@ bool share_read(const char *text, size_t bytes, char into[SHARE_TEXT_MOST + 1], 
     return true;
 }
 
-uint64_t share_bound(uint64_t share)
+/* Returns floor(2^64 * share), where `share` is below SHARE_ONE. */
+static uint64_t share_bound(uint64_t share)
 {
     return (uint64_t)(((unsigned __int128)share << 64) / SHARE_ONE);
 }

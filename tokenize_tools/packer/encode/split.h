@@ -29,8 +29,6 @@
  * larger. Returns false if it is not such a number, or a percentage above 100. */
 bool share_read(const char *text, size_t bytes, char into[SHARE_TEXT_MOST + 1], uint64_t *share);
 
-/* Returns floor(2^64 * share), where `share` is below SHARE_ONE. */
-uint64_t share_bound(uint64_t share);
 /* Returns whether hash / 2^64 is below the share, which may be 0 or SHARE_ONE. */
 static inline bool share_has(uint64_t share, uint64_t hash)
 {

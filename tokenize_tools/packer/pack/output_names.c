@@ -118,7 +118,9 @@ bool output_names_also(const struct output_names *names, const char *path)
     return names->also && is_of_shard(names, path, names->also->endings, names->also->ending_count);
 }
 
-bool output_names_have(const struct output_names *names, const char *path)
+/* Returns true if a path is that of a file in the folder NAME.work, of a finished or unfinished file of the output, or
+ * of a file of `also`. */
+static bool output_names_have(const struct output_names *names, const char *path)
 {
     const char *ends[SHARD_FILE_KINDS];
     const char *rest = rest_of(names->name, path);

@@ -14,10 +14,6 @@ struct output_names {
     const struct pack_also *also; /* NULL: no files of other projects */
 };
 
-/* Returns true if a path is that of a file in the folder NAME.work, of a finished or unfinished file of the output, or
- * of a file of `also`. */
-bool output_names_have(const struct output_names *names, const char *path);
-
 /* Returns true if a path is that of a finished or unfinished file of `also`. */
 bool output_names_also(const struct output_names *names, const char *path);
 

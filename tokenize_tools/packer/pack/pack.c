@@ -218,8 +218,9 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         pack->set_of[i] = (struct set_of){pack, i};
         set.number = i;
         set.user = &pack->set_of[i];
-        status = resumes(pack) ? shard_set_reopen(&pack->sets[i], &set, pack_journal_set(pack->journal, i), error)
-                               : shard_set_open(&pack->sets[i], &set, error);
+        status = resumes(pack)
+                     ? shard_set_reopen(&pack->sets[i], &set, &pack_journal_last(pack->journal)->sets[i], error)
+                     : shard_set_open(&pack->sets[i], &set, error);
     }
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
@@ -293,7 +294,7 @@ static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *erro
                                              .self = pack,
                                              .sync = options->sync,
                                              .items = ordered_workers_item_count(pack->parts.workers),
-                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL};
+                                             .resume = resumes(pack) ? &pack_journal_last(pack->journal)->drop : NULL};
     struct corpus *corpus = ordered_workers_corpus(pack->parts.workers);
     enum tokmap_status status = first ? drop_search(pack, corpus, error) : TOKMAP_OK;
     if (!status)
@@ -310,10 +311,10 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
     struct pack_result *last = calloc(1, sizeof *last);
     if (!last)
         return error_set_memory(error, "the report", sizeof *last);
-    *last = *pack_journal_result(pack->journal);
+    *last = pack_journal_last(pack->journal)->result;
     pack->finished = pack_journal_is_named(pack->journal, pack->parts.set_count, last);
     if (pack->finished) {
-        pack_journal_result_set(pack->journal, last);
+        pack_journal_last(pack->journal)->result = *last;
         pack_output_settle(pack->options);
     }
     free(last);

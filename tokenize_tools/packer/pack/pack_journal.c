@@ -39,15 +39,6 @@ struct increment_head {
     uint64_t shard; /* of the set */
 };
 
-struct checkpoint {
-    struct corpus_place place;
-    struct pack_result result; /* without what is known only at the end */
-    uint64_t left_out, open_tokens;
-    struct drop_state drop;
-    struct shuffle_state shuffle;
-    struct shard_set_state sets[SPLIT_SETS_MOST];
-};
-
 /* State: what is decided once (the options, whether anything is saved), what was found, and the checkpoint in the
  * making. */
 struct pack_journal {
@@ -70,8 +61,8 @@ struct pack_journal {
     /* Checkpoints. */
     struct {
         uint64_t begun_ns, next_ns;
-        uint64_t end;           /* end of the last checkpoint in the journal */
-        struct checkpoint last; /* last checkpoint that was read or made */
+        uint64_t end;                /* end of the last checkpoint in the journal */
+        struct pack_checkpoint last; /* last checkpoint that was read or made */
     } checkpoint;
 
     /* The checkpoint in the making: the source of the increments, and the reason why one could not be written. */
@@ -87,7 +78,7 @@ struct pack_journal {
 static uint64_t layout(void)
 {
     const uint64_t sizes[] = {12,
-                              sizeof(struct checkpoint),
+                              sizeof(struct pack_checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
                               sizeof(struct shard_set_state),
@@ -263,25 +254,9 @@ bool pack_journal_kept(const struct pack_journal *journal)
     return journal->folder && (journal->found || journal->saved || journal->staged);
 }
 
-const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
+struct pack_checkpoint *pack_journal_last(struct pack_journal *journal)
 {
-    assert(set < SPLIT_SETS_MOST);
-    return &journal->checkpoint.last.sets[set];
-}
-
-const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal)
-{
-    return &journal->checkpoint.last.drop;
-}
-
-const struct pack_result *pack_journal_result(const struct pack_journal *journal)
-{
-    return &journal->checkpoint.last.result;
-}
-
-void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result)
-{
-    journal->checkpoint.last.result = *result;
+    return &journal->checkpoint.last;
 }
 
 void pack_journal_drop(struct pack_journal *journal)
@@ -338,7 +313,7 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
 /* Sets the counters, except those that the options determine. */
 static void numbers_restore(const struct pack_journal *journal, const struct pack_parts *parts)
 {
-    const struct checkpoint *last = &journal->checkpoint.last;
+    const struct pack_checkpoint *last = &journal->checkpoint.last;
     struct pack_result *result = parts->result;
     const bool has_mask = result->has_mask;
     *result = last->result;
@@ -463,7 +438,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
 static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
                                           const struct corpus_place *place, struct tokmap_error *error)
 {
-    struct checkpoint *last = &journal->checkpoint.last;
+    struct pack_checkpoint *last = &journal->checkpoint.last;
     memset(last, 0, sizeof *last);
     last->place = *place;
     last->result = *parts->result;

@@ -22,6 +22,16 @@
 
 struct pack_journal; /* for one thread at a time */
 
+/* All that a checkpoint has beside the increments. */
+struct pack_checkpoint {
+    struct corpus_place place;
+    struct pack_result result; /* without what is known only at the end */
+    uint64_t left_out, open_tokens;
+    struct drop_state drop;
+    struct shuffle_state shuffle;
+    struct shard_set_state sets[SPLIT_SETS_MOST];
+};
+
 /* Returns true if there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no
  * new work is saved. */
 bool pack_journal_is_needed(const struct pack_options *options, bool stages);
@@ -38,13 +48,8 @@ bool pack_journal_found(const struct pack_journal *journal);
 /* Returns true if a killed process has given the output its names. One shard is known by the id of its index, which
  * pack_journal_ready() has recorded. Adds to *result what the shards say. */
 bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result);
-/* Returns the state of a set at that checkpoint. */
-const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
-/* Returns what was dropped until that checkpoint. */
-const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal);
-/* Returns the counters at that checkpoint. */
-const struct pack_result *pack_journal_result(const struct pack_journal *journal);
-void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result);
+/* Returns that checkpoint. */
+struct pack_checkpoint *pack_journal_last(struct pack_journal *journal);
 /* Removes the journal, when there is nothing to continue. */
 void pack_journal_drop(struct pack_journal *journal);
 
