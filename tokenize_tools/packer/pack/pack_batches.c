@@ -94,8 +94,9 @@ static enum tokmap_status group_write(struct pack_batches *batches, const struct
     const struct corpus_document *documents = batch->documents + group->first;
     const struct tokenizer_out *out = &output->out;
     const uint32_t width = batches->tokenizer.width;
-    const uint8_t *sets = batches->options->split ? output->documents.sets : NULL;
-    const uint64_t *text_bytes = batches->one_by_one ? output->documents.text_bytes : output->text_bytes;
+    const uint8_t *sets = batches->options->split ? output->documents.sets.bytes : NULL;
+    const uint64_t *text_bytes =
+        batches->one_by_one ? (const void *)output->documents.text_bytes.bytes : output->text_bytes;
     uint64_t base = 0;
     enum tokmap_status status = TOKMAP_OK;
     assert(group->first + group->count <= batch->document_count);
@@ -125,7 +126,7 @@ static enum tokmap_status group_write(struct pack_batches *batches, const struct
                                          .from = first,
                                          .text_bytes = text_bytes + i,
                                          .largest = out->largest,
-                                         .mask = output->documents.mask,
+                                         .mask = output->documents.mask.bytes,
                                          .mask_first = base};
         const uint32_t set = sets ? sets[i] : 0;
         status = batches->parts->shuffle ? shuffle_add(batches->parts->shuffle, set, &run, error)
@@ -286,8 +287,8 @@ static enum tokmap_status one_by_one_encode(struct pack_batches *batches, struct
     output->tokens = tokens->count;
     output->largest = tokens->largest;
     output->group = (struct group){.count = item->batch.document_count};
-    output->out.tokens = tokens->tokens;
-    output->out.ends = tokens->ends;
+    output->out.tokens = (char *)tokens->tokens.bytes;
+    output->out.ends = (void *)tokens->ends.bytes;
     output->out.count = tokens->count;
     output->out.largest = tokens->largest;
     output->pending = !batches->options->dry_run && item->batch.document_count;
