@@ -401,16 +401,13 @@ static enum tokmap_status sorted_write(const struct stage_id *id, struct tokmap_
     return status;
 }
 
-static enum tokmap_status sort_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
-                                      const bool *there, struct tokmap_error *error)
+static void sort_begun(void *self)
 {
+    struct tokmap_error error;
     const struct sorting *sorting = ((struct pack_stages *)self)->user;
-    assert_int_equal(stage, TASK_SORTS);
-    assert_int_equal(end - first, UNITS);
-    for (uint64_t i = 0; i < UNITS; i++)
-        assert_false(there[i]);
+    assert_int_equal(sorting->made, 0);
     const struct stage_id id = unit_record_id(".", sorting->key, 1);
-    return sorted_write(&id, error);
+    assert_int_equal(sorted_write(&id, &error), TOKMAP_OK);
 }
 
 static enum tokmap_status sort_one(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
@@ -453,7 +450,7 @@ static void test_made_by_another(void **unused)
                                       .folder = ".",
                                       .tasks = 1,
                                       .at_once = true,
-                                      .begins = sort_begins,
+                                      .begun = sort_begun,
                                       .made = sort_made};
     assert_int_equal(pack_stages_begin(&stages, &error), TOKMAP_OK);
     sorting.key = stages.found.key;

@@ -104,15 +104,16 @@ static enum tokmap_status portions_count(void *self, uint64_t *count, struct tok
 }
 
 /* Returns about how many bytes an item has. */
-static uint64_t item_bytes(const struct dedup_stages *stages, uint64_t item)
+static uint64_t item_bytes(void *self, uint64_t item)
 {
+    const struct dedup_stages *stages = self;
     return stages->work.stage == TASK_SCANS ? stages->units->list[item].bytes
                                             : all_scans_portion_bytes(&stages->scans, &stages->watched.stage);
 }
 
 static void compare_progress(void *user, uint64_t done, uint64_t all)
 {
-    const struct dedup_stages *stages = user;
+    struct dedup_stages *stages = user;
     struct task_work work = stages->work;
     work.bytes += (uint64_t)((unsigned __int128)item_bytes(stages, 0) * done / max64(all, 1));
     task_claim_report(stages->claim, &work);
@@ -127,46 +128,6 @@ static enum tokmap_status drops_run(void *self, const struct stage *stage, uint6
     stages->scans.user = stages;
     return how->drop->minhash ? near_resolve_run(&stages->scans, how, error)
                               : drop_portion_run(&stages->scans, how, portion, error);
-}
-
-/* ---- reports of a task ---- */
-
-static enum tokmap_status item_made(void *self, uint64_t item, struct tokmap_error *error)
-{
-    struct dedup_stages *stages = self;
-    (void)error;
-    if (!stages->claim)
-        return TOKMAP_OK;
-    stages->work.units_done++;
-    stages->work.bytes += item_bytes(stages, item);
-    task_claim_report(stages->claim, &stages->work);
-    return TOKMAP_OK;
-}
-
-/* Counts the items of the share that earlier processes have made, so that the rate is that of this process. */
-static enum tokmap_status stage_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
-                                       const bool *there, struct tokmap_error *error)
-{
-    struct dedup_stages *stages = self;
-    stages->work = (struct task_work){.stage = stage, .units = end - first};
-    if (!stages->claim)
-        return TOKMAP_OK;
-    stages->work.units_all = stage == TASK_SCANS ? stages->units->count : 0;
-    for (uint64_t i = first; i < end; i++)
-        stages->work.bytes_all += item_bytes(stages, i);
-    task_claim_report(stages->claim, &stages->work); /* the share may be empty */
-    for (uint64_t i = first; i < end; i++)
-        if (there[i - first])
-            (void)item_made(stages, i, error);
-    stages->work.bytes_before = stages->work.bytes;
-    return TOKMAP_OK;
-}
-
-static void waits_report(void *self, bool waits)
-{
-    const struct dedup_stages *stages = self;
-    if (stages->claim)
-        task_claim_wait(stages->claim, waits);
 }
 
 /* ---- both ---- */
@@ -188,9 +149,9 @@ enum tokmap_status dedup_stages_run(struct dedup_stages *stages, struct tokmap_e
                                       .at_once = stages->at_once,
                                       .stop = stages_stop,
                                       .user = stages,
-                                      .begins = stage_begins,
-                                      .made = item_made,
-                                      .waits = waits_report};
+                                      .claim = stages->claim,
+                                      .work = &stages->work,
+                                      .bytes = item_bytes};
     stages->watched = stages->scanning;
     stages->watched.compared = scan_progress;
     stages->watched.stage.stop = stages_stop;

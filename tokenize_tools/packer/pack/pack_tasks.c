@@ -253,12 +253,6 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
 
 /* ---- other stages ---- */
 
-/* Returns whether the stage packs or sorts units. */
-static bool makes_units(const struct tasks *tasks)
-{
-    return tasks->work.stage == TASK_PACKS || tasks->work.stage == TASK_SORTS;
-}
-
 /* Returns the bytes of a unit, or about those of another item of the stage. */
 static uint64_t item_bytes(const struct tasks *tasks, uint64_t item)
 {
@@ -280,43 +274,32 @@ static struct tasks *tasks_of(void *self)
     return ((struct pack_stages *)self)->user;
 }
 
-/* Counts an item that is done. */
+static uint64_t stage_bytes(void *self, uint64_t item)
+{
+    return item_bytes(tasks_of(self), item);
+}
+
+/* Adds what a unit that is done has become. */
 static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_error *error)
 {
     struct tasks *tasks = tasks_of(self);
-    if (makes_units(tasks)) {
-        const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
-        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, NULL, error);
-        if (status)
-            return status;
-        result_add(&tasks->work, &tasks->unit.now->pack);
-        tasks->outcome->documents = tasks->work.documents;
-        tasks->outcome->tokens = tasks->work.tokens;
-    }
-    tasks->work.units_done++;
-    tasks->work.bytes += item_bytes(tasks, item);
-    task_claim_report(tasks->claim, &tasks->work);
+    if (!task_stage_is_of_units(tasks->work.stage))
+        return TOKMAP_OK;
+    const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
+    const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, NULL, error);
+    if (status)
+        return status;
+    result_add(&tasks->work, &tasks->unit.now->pack);
+    tasks->outcome->documents = tasks->work.documents;
+    tasks->outcome->tokens = tasks->work.tokens;
     return TOKMAP_OK;
 }
 
-/* Counts the items of the share that earlier processes have made, so that the rate is that of this process. */
-static enum tokmap_status stage_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
-                                       const bool *there, struct tokmap_error *error)
+static void stage_begun(void *self)
 {
     struct tasks *tasks = tasks_of(self);
-    enum tokmap_status status = TOKMAP_OK;
-    tasks->work = (struct task_work){.stage = stage, .units = end - first};
-    tasks->work.units_all = makes_units(tasks) ? tasks->options->units->count : 0;
-    for (uint64_t i = first; i < end; i++)
-        tasks->work.bytes_all += item_bytes(tasks, i);
-    task_claim_report(tasks->claim, &tasks->work); /* the share may be empty */
-    for (uint64_t i = first; i < end && !status; i++)
-        if (there[i - first])
-            status = stage_made(self, i, error);
-    tasks->work.bytes_before = tasks->work.bytes;
-    if (makes_units(tasks))
+    if (task_stage_is_of_units(tasks->work.stage))
         tasks->outcome->done_before = tasks->work.units_done;
-    return status;
 }
 
 static void stage_progress(void *user, uint64_t done, uint64_t all)
@@ -330,11 +313,6 @@ static void stage_progress(void *user, uint64_t done, uint64_t all)
         const uint64_t width = pack_output_shard(pack).width;
         pack->shuffled(pack->user, min64(work.bytes, work.bytes_all) / width, work.bytes_all / width);
     }
-}
-
-static void waits_report(void *self, bool waits)
-{
-    task_claim_wait(tasks_of(self)->claim, waits);
 }
 
 /* Packs a unit, or sorts it. */
@@ -458,9 +436,11 @@ static struct schedule schedule_of(struct tasks *tasks)
                              .at_once = options->at_once,
                              .stop = unit_stop,
                              .user = tasks,
-                             .begins = stage_begins,
+                             .claim = tasks->claim,
+                             .work = &tasks->work,
+                             .bytes = stage_bytes,
                              .made = stage_made,
-                             .waits = waits_report};
+                             .begun = stage_begun};
 }
 
 /* Finds the documents that are left out. */

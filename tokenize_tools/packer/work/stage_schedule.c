@@ -84,6 +84,41 @@ static enum tokmap_status stage_look(const struct schedule *schedule, const stru
     return status;
 }
 
+/* Counts an item that is done. */
+static enum tokmap_status item_count(const struct schedule *schedule, uint64_t item, struct tokmap_error *error)
+{
+    const enum tokmap_status status = schedule->made ? schedule->made(schedule->self, item, error) : TOKMAP_OK;
+    if (status || !schedule->claim)
+        return status;
+    schedule->work->units_done++;
+    schedule->work->bytes += schedule->bytes(schedule->self, item);
+    task_claim_report(schedule->claim, schedule->work);
+    return TOKMAP_OK;
+}
+
+/* Begins the report with the items of the share that earlier processes have made, so that the rate is that of this
+ * process. */
+static enum tokmap_status share_count(const struct schedule *schedule, const struct stage *stage, uint64_t count,
+                                      uint64_t first, uint64_t end, const bool *there, struct tokmap_error *error)
+{
+    struct task_work *work = schedule->work;
+    enum tokmap_status status = TOKMAP_OK;
+    if (schedule->claim) {
+        *work = (struct task_work){.stage = stage->number, .units = end - first};
+        work->units_all = task_stage_is_of_units(stage->number) ? count : 0;
+        for (uint64_t i = first; i < end; i++)
+            work->bytes_all += schedule->bytes(schedule->self, i);
+        task_claim_report(schedule->claim, work); /* the share may be empty */
+        for (uint64_t i = first; i < end && !status; i++)
+            if (there[i - first])
+                status = item_count(schedule, i, error);
+        work->bytes_before = work->bytes;
+    }
+    if (!status && schedule->begun)
+        schedule->begun(schedule->self);
+    return status;
+}
+
 /* Makes an item. Another task may have made it since the items were listed, because tasks of two different numbers of
  * tasks may run at a time. */
 static enum tokmap_status item_make(const struct schedule *schedule, const struct stage *stage, uint64_t item,
@@ -93,7 +128,7 @@ static enum tokmap_status item_make(const struct schedule *schedule, const struc
     enum tokmap_status status = is_done(schedule, stage, item, &done, error);
     if (!status && !done)
         status = stage->run(schedule->self, stage, item, error);
-    return !status && schedule->made ? schedule->made(schedule->self, item, error) : status;
+    return status ? status : item_count(schedule, item, error);
 }
 
 /* Makes the items of the share that are missing. */
@@ -110,8 +145,8 @@ static enum tokmap_status share_make(const struct schedule *schedule, const stru
         return no_memory(end - first, error);
     for (uint64_t i = first; i < end && !status; i++)
         status = is_done(schedule, stage, i, &there[i - first], error);
-    if (!status && schedule->begins)
-        status = schedule->begins(schedule->self, stage->number, first, end, there, error);
+    if (!status)
+        status = share_count(schedule, stage, count, first, end, there, error);
     for (uint64_t i = first; i < end && !status; i++)
         if (!there[i - first])
             status = item_make(schedule, stage, i, error);
@@ -146,8 +181,8 @@ enum tokmap_status schedule_sleep(const struct schedule *schedule, uint64_t ns, 
 
 static void waits_set(const struct schedule *schedule, bool *waits, bool now)
 {
-    if (*waits != now && schedule->waits)
-        schedule->waits(schedule->self, now);
+    if (*waits != now && schedule->claim)
+        task_claim_wait(schedule->claim, now);
     *waits = now;
 }
 

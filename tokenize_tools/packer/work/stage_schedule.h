@@ -46,12 +46,15 @@ struct schedule {
     /* Returns true to end the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
     void *user;
-    /* Reports; each may be NULL. A stage begins, and which items of the share [first, end) are done; one more is; the
-     * process waits for others, or no longer. Statuses: any. */
-    enum tokmap_status (*begins)(void *self, enum task_stage stage, uint64_t first, uint64_t end, const bool *there,
-                                 struct tokmap_error *error);
+    /* Gets the reports about *work, the share of a stage that is done; NULL: the process is no task. bytes(): about how
+     * many bytes an item has. */
+    struct task_claim *claim;
+    struct task_work *work;
+    uint64_t (*bytes)(void *self, uint64_t item);
+    /* Are called when an item of the share is done, and when those are counted that earlier processes have made. May be
+     * NULL. Statuses: any. */
     enum tokmap_status (*made)(void *self, uint64_t item, struct tokmap_error *error);
-    void (*waits)(void *self, bool waits);
+    void (*begun)(void *self);
 };
 
 #define SCHEDULE_LISTED 16

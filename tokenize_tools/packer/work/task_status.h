@@ -53,6 +53,12 @@ static inline bool task_stage_is_last(enum task_stage stage)
     return stage == TASK_PACKS || stage == TASK_MERGES;
 }
 
+/* Returns whether the items of a stage are the units of the work. */
+static inline bool task_stage_is_of_units(enum task_stage stage)
+{
+    return stage == TASK_SCANS || stage == TASK_PACKS || stage == TASK_SORTS;
+}
+
 /* Report of a process about its work in a stage. */
 struct task_work {
     enum task_stage stage;
