@@ -343,6 +343,9 @@ static bool is_jsonl(const struct first_bytes *first, struct json_fault *fault)
     return object;
 }
 
+#define SAY(...)                                                                                                       \
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET, __VA_ARGS__)
+
 static enum judged judged_wrong(struct judgment *judgment, enum corpus_reason reason)
 {
     judgment->reason = reason;
@@ -353,10 +356,9 @@ static enum judged judged_wrong(struct judgment *judgment, enum corpus_reason re
 static enum judged ambiguous(const struct first_bytes *first, struct judgment *judgment, const char *looks,
                              const char *format)
 {
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "%s, and would be read as one text; use --input-format %s if it contains records, or "
-                    "--input-format text if it is text",
-                    looks, format);
+    SAY("%s, and would be read as one text; use --input-format %s if it contains records, or "
+        "--input-format text if it is text",
+        looks, format);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
@@ -374,18 +376,16 @@ static enum judged wrong_line(const struct first_bytes *first, const struct json
 /* Refuses a list of strings: each is probably a document, but records are objects. */
 static enum judged strings(const struct first_bytes *first, struct judgment *judgment)
 {
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the file is a JSON array of strings, and would be read as one text; if each string is a document, "
-                    "make it an object, such as {\"%s\": ...}; if the file is one text, use --input-format text",
-                    first->options->field);
+    SAY("the file is a JSON array of strings, and would be read as one text; if each string is a document, "
+        "make it an object, such as {\"%s\": ...}; if the file is one text, use --input-format text",
+        first->options->field);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
 /* Git LFS has not fetched the file. */
 static enum judged pointer(const struct first_bytes *first, struct judgment *judgment)
 {
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    STAND_IN_POINTER_MESSAGE);
+    SAY(STAND_IN_POINTER_MESSAGE);
     return judged_wrong(judgment, CORPUS_REASON_FORMAT);
 }
 
@@ -393,10 +393,9 @@ static enum judged pointer(const struct first_bytes *first, struct judgment *jud
  * texts of a corpus are never meant. */
 static enum judged page(const struct first_bytes *first, struct judgment *judgment)
 {
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the server sends an HTML page, and it would be read as one text; name the file itself (on "
-                    "huggingface.co its URL has /resolve/, not /blob/), or use --input-format text if the page is "
-                    "wanted");
+    SAY("the server sends an HTML page, and it would be read as one text; name the file itself (on "
+        "huggingface.co its URL has /resolve/, not /blob/), or use --input-format text if the page is "
+        "wanted");
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
@@ -404,20 +403,18 @@ static enum judged page(const struct first_bytes *first, struct judgment *judgme
 static enum judged no_fields(const struct first_bytes *first, struct judgment *judgment)
 {
     const char *field = first->options->field;
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the file is text without records, so it has no field '%s' (%s); leave it out, or name the format "
-                    "of its records with --input-format",
-                    field, field_option(first->options, field));
+    SAY("the file is text without records, so it has no field '%s' (%s); leave it out, or name the format "
+        "of its records with --input-format",
+        field, field_option(first->options, field));
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
 
 /* Refuses a file whose name says that it is not text, and whose content is not what the name says. */
 static enum judged not_as_named(const struct first_bytes *first, struct judgment *judgment, const char *named)
 {
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the name is that of %s, and the content is not; get the file again, or use --input-format text if "
-                    "it is text",
-                    named);
+    SAY("the name is that of %s, and the content is not; get the file again, or use --input-format text if "
+        "it is text",
+        named);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
@@ -448,10 +445,9 @@ static enum judged text(const struct first_bytes *first, enum name_kind name, en
 enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment *judgment)
 {
     const char *field = first->options->field;
-    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the records of a WARC file are texts, so they have no field '%s' (%s); leave the file out, or "
-                    "convert its records to JSONL",
-                    field, field_option(first->options, field));
+    SAY("the records of a WARC file are texts, so they have no field '%s' (%s); leave the file out, or "
+        "convert its records to JSONL",
+        field, field_option(first->options, field));
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
 

@@ -66,20 +66,6 @@ static enum tokmap_status places_make(struct finish *finish, struct tokmap_error
     return TOKMAP_OK;
 }
 
-/* Returns the unit of an input of the scans. */
-static uint64_t unit_of(const struct all_scans *scans, uint64_t input)
-{
-    uint64_t low = 0, high = scans->units;
-    while (high - low > 1) { /* the last unit that begins with this input or before it, and so has it */
-        const uint64_t middle = (low + high) / 2;
-        if (scans->inputs[middle] <= input)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Lists the inputs of a unit up to number `input`. */
 static enum tokmap_status inputs_list(struct finish *finish, uint64_t unit, uint64_t end, bool open,
                                       struct tokmap_error *error)
@@ -139,7 +125,7 @@ static enum tokmap_status document_list(struct finish *finish, uint64_t unit, co
             "the dropped documents of unit %" PRIu64 " are damaged; remove this folder, and run all tasks again", unit);
     if (excluded)
         return excluded_list(finish, place, record, error);
-    const uint64_t kept = unit_of(scans, record->second);
+    const uint64_t kept = all_scans_unit(scans, scans->inputs, record->second);
     return dropped_writer_duplicate(finish->list, finish->stage->drop->minhash != NULL,
                                     (uint32_t)(place->first + record->input), record->record + place->records,
                                     (uint32_t)(finish->places[kept].first + record->second - scans->inputs[kept]),

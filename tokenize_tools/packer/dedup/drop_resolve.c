@@ -77,6 +77,19 @@ uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct dro
     return scans->portions ? scans->documents / scans->portions * each : 0;
 }
 
+uint64_t all_scans_unit(const struct all_scans *scans, const uint64_t *begins, uint64_t number)
+{
+    uint64_t low = 0, high = scans->units;
+    while (high - low > 1) {
+        const uint64_t middle = (low + high) / 2;
+        if (begins[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void all_scans_free(struct all_scans *scans)
 {
     free(scans->list);
@@ -421,21 +434,14 @@ static enum tokmap_status document_write(const struct joining *joining, const st
 {
     const struct all_scans *scans = joining->scans;
     struct scan_place of_kept;
-    uint64_t low = 0, high = scans->units;
-    while (high - low > 1) { /* the last unit that begins with this document or before it, and so has it */
-        const uint64_t middle = (low + high) / 2;
-        if (joining->documents[middle] <= kept)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct stage_id id = scan_file_id(scans->folder, scans->key, low);
+    const uint64_t unit = all_scans_unit(scans, joining->documents, kept);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     const enum tokmap_status status =
-        stage_record_read(&id, SCAN_PLACES, kept - joining->documents[low], &of_kept, sizeof of_kept, error);
+        stage_record_read(&id, SCAN_PLACES, kept - joining->documents[unit], &of_kept, sizeof of_kept, error);
     const struct stage_record dropped = {.record = place->record,
                                          .input = place->input,
                                          .first = of_kept.record,
-                                         .second = scans->inputs[low] + of_kept.input};
+                                         .second = scans->inputs[unit] + of_kept.input};
     return status ? status : stage_writer_add(joining->file, &dropped, sizeof dropped, error);
 }
 

@@ -34,6 +34,9 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct drop_sta
                                   uint64_t key, uint64_t units, struct tokmap_error *error);
 void all_scans_free(struct all_scans *scans); /* accepts zeros */
 
+/* Returns the last unit that begins with a number or before it. begins: where each unit begins. */
+uint64_t all_scans_unit(const struct all_scans *scans, const uint64_t *begins, uint64_t number);
+
 /* About how many bytes of keys a portion has. */
 uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct drop_stage *stage);
 

@@ -102,7 +102,7 @@ void lengths_of(const struct histogram *histogram, struct lengths *lengths)
     lengths->mean = (double)histogram->sum / (double)histogram->count;
 }
 
-/* Numbers beside the cells, as they are saved: behind the last cell. */
+/* Numbers beside the cells, as they are saved: after the last cell. */
 enum { SAVED_COUNT = CELLS, SAVED_LARGEST, SAVED_LOW, SAVED_HIGH };
 
 static bool pair_save(struct bytes_buffer *into, uint64_t cell, uint64_t number)

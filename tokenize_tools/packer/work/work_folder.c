@@ -499,6 +499,11 @@ static int old_open(struct work_folder *folder)
                                        : partial_file_reopen(folder->journal, &folder->fd);
 }
 
+static bool is_same_file(const struct os_stat *a, const struct os_stat *b)
+{
+    return a->inode == b->inode && a->device == b->device;
+}
+
 /* Opens and locks the journal of earlier work. *absent: there is none. */
 static enum tokmap_status journal_open(struct work_folder *folder, bool *absent, struct tokmap_error *error)
 {
@@ -524,8 +529,7 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     if (system)
         return failed(system, folder->journal, "the journal cannot be locked", error);
     /* The process that had the lock may have ended well just now. */
-    *absent =
-        !shared && (os_lstat(folder->journal, &named) || named.inode != locked.inode || named.device != locked.device);
+    *absent = !shared && (os_lstat(folder->journal, &named) || !is_same_file(&named, &locked));
     if (*absent) {
         os_close(folder->fd);
         folder->fd = -1;
@@ -568,8 +572,7 @@ static bool is_replaced(const struct work_folder *folder)
 {
     struct os_stat locked, named;
     const int system = os_lstat(folder->journal, &named);
-    return system == ENOENT || (!system && !os_fstat(folder->fd, &locked) &&
-                                (named.inode != locked.inode || named.device != locked.device));
+    return system == ENOENT || (!system && !os_fstat(folder->fd, &locked) && !is_same_file(&named, &locked));
 }
 
 /* Removes the files of earlier work, and the journal last. If somebody has removed the journal that this process has
