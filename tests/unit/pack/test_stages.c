@@ -438,14 +438,15 @@ static void test_made_by_another(void **unused)
     struct tokmap_error error;
     struct sorting sorting = {.made = 0};
     struct schedule_left left;
-    const struct stage *list[PACK_STAGES_MOST];
+    size_t count;
     const struct pack_shuffle shuffle = {.seed = 1};
     all_scan(false);
     pack.drop = NULL;
     pack.shuffle = &shuffle;
     struct pack_stages stages = {.pack = &pack, .inputs = &units, .folder = ".", .unit = sort_one, .user = &sorting};
+    const struct stage *list = pack_stages_list(&pack, &count);
     const struct schedule schedule = {.stages = list,
-                                      .count = pack_stages_list(&pack, list),
+                                      .count = count,
                                       .self = &stages,
                                       .folder = ".",
                                       .tasks = 1,

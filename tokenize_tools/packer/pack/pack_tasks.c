@@ -40,7 +40,6 @@ struct tasks {
     struct pack_options watched; /* options of the work, with unit_stop() */
     struct dedup_stages dedup;
     struct pack_stages stages;
-    const struct stage *list[PACK_STAGES_MOST];
     /* The unit that is being made. */
     struct {
         uint64_t number;
@@ -425,8 +424,10 @@ static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap
 static struct schedule schedule_of(struct tasks *tasks)
 {
     const struct pack_tasks_options *options = tasks->options;
-    return (struct schedule){.stages = tasks->list,
-                             .count = pack_stages_list(options->pack, tasks->list),
+    size_t count;
+    const struct stage *stages = pack_stages_list(options->pack, &count);
+    return (struct schedule){.stages = stages,
+                             .count = count,
                              .self = &tasks->stages,
                              .folder = tasks->folder,
                              .task = options->task,

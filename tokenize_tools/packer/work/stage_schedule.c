@@ -55,7 +55,8 @@ uint64_t schedule_task_of(uint64_t count, uint64_t item, uint64_t tasks)
 static enum tokmap_status is_done(const struct schedule *schedule, const struct stage *stage, uint64_t item, bool *done,
                                   struct tokmap_error *error)
 {
-    const enum tokmap_status status = stage->is_done(schedule->self, stage, item, error);
+    const struct stage_id id = stage->file(schedule->self, item);
+    const enum tokmap_status status = stage_find(&id, error);
     *done = !status;
     return status == TOKMAP_ERROR_NOT_FOUND ? TOKMAP_OK : status;
 }
@@ -65,14 +66,13 @@ static enum tokmap_status is_done(const struct schedule *schedule, const struct 
 static enum tokmap_status stage_look(const struct schedule *schedule, const struct stage *stage, bool *there,
                                      struct schedule_left *left, struct tokmap_error *error)
 {
-    bool *listed = stage->list ? calloc((size_t)left->count + 1, sizeof *listed) : NULL;
-    enum tokmap_status status = TOKMAP_OK;
-    if (stage->list)
-        status =
-            listed ? stage->list(schedule->self, stage, left->count, listed, error) : no_memory(left->count, error);
+    const struct stage_id any = stage->file(schedule->self, 0);
+    bool *listed = calloc((size_t)left->count + 1, sizeof *listed);
+    enum tokmap_status status =
+        listed ? stage_list(any.folder, any.kind, left->count, listed, error) : no_memory(left->count, error);
     left->missing = 0;
     for (uint64_t i = 0; i < left->count && !status; i++) {
-        if (!there[i] && (!listed || listed[i]))
+        if (!there[i] && listed[i])
             status = is_done(schedule, stage, i, &there[i], error);
         if (there[i])
             continue;
@@ -125,9 +125,10 @@ static enum tokmap_status item_make(const struct schedule *schedule, const struc
                                     struct tokmap_error *error)
 {
     bool done;
+    const struct stage_id id = stage->file(schedule->self, item);
     enum tokmap_status status = is_done(schedule, stage, item, &done, error);
     if (!status && !done)
-        status = stage->run(schedule->self, stage, item, error);
+        status = stage->run(schedule->self, &id, error);
     return status ? status : item_count(schedule, item, error);
 }
 
@@ -227,7 +228,7 @@ enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule
     enum tokmap_status status = TOKMAP_OK;
     *left = (struct schedule_left){.missing = 0};
     for (size_t i = 0; i < schedule->count && !status && !left->missing; i++) {
-        const struct stage *stage = schedule->stages[i];
+        const struct stage *stage = &schedule->stages[i];
         *left = (struct schedule_left){.stage = stage->number};
         status = stage->count(schedule->self, &left->count, error);
         bool *there = status ? NULL : calloc((size_t)left->count + 1, sizeof *there);
@@ -246,11 +247,11 @@ enum tokmap_status schedule_look(const struct schedule *schedule, struct schedul
                                  struct tokmap_error *error)
 {
     size_t at = 0;
-    while (schedule->stages[at]->number != left->stage)
+    while (schedule->stages[at].number != left->stage)
         at++;
     bool *there = calloc((size_t)left->count + 1, sizeof *there);
     const enum tokmap_status status =
-        there ? stage_look(schedule, schedule->stages[at], there, left, error) : no_memory(left->count, error);
+        there ? stage_look(schedule, &schedule->stages[at], there, left, error) : no_memory(left->count, error);
     free(there);
     return status;
 }

@@ -2,8 +2,8 @@
 /*
  * stage_schedule.h - work in stages, shared by processes that have nothing in common but a folder.
  *
- * A stage has items, each of which one process makes. Which items are done, the files in the folder say, and nothing
- * else. A task makes the items of its share that are missing, of the first stage that is not complete. If then the
+ * A stage has items, each a file (stage_file.h), which one process makes. Which items are done, the files in the folder
+ * say, and nothing else. A task makes the items of its share that are missing, of the first stage that is not complete. If then the
  * stage is complete, the next one follows. Otherwise the task waits as long as another one works on the stage, and some
  * time more, and then ends: the same command continues later. A task does not wait for others in the last stage. Of a
  * stage whose work is short, a task that finds no other at work makes all that is missing.
@@ -13,6 +13,7 @@
 #ifndef TOKMAP_WORK_STAGE_SCHEDULE_H
 #define TOKMAP_WORK_STAGE_SCHEDULE_H
 
+#include "stage_file.h"
 #include "task_status.h"
 
 /* A stage. All callbacks get the `self` of the schedule. */
@@ -21,18 +22,13 @@ struct stage {
     bool alone; /* True if one process makes all that is missing: the work is short, or continues */
     /* Counts the items, when the stages before are complete. Statuses: any. */
     enum tokmap_status (*count)(void *self, uint64_t *count, struct tokmap_error *error);
-    /* Sets there[i] for each item i below `count` that may be done, at the cost of one listing of the folder. NULL:
-     * each item is looked for. Statuses: any. */
-    enum tokmap_status (*list)(void *self, const struct stage *stage, uint64_t count, bool *there,
-                               struct tokmap_error *error);
-    /* Statuses: OK, ERROR_NOT_FOUND (the item is not done), any other. */
-    enum tokmap_status (*is_done)(void *self, const struct stage *stage, uint64_t item, struct tokmap_error *error);
+    struct stage_id (*file)(void *self, uint64_t item); /* names the file of an item */
     /* Makes an item. Statuses: any; of a stage with `alone`, ERROR_BUSY says that another process makes it. */
-    enum tokmap_status (*run)(void *self, const struct stage *stage, uint64_t item, struct tokmap_error *error);
+    enum tokmap_status (*run)(void *self, const struct stage_id *id, struct tokmap_error *error);
 };
 
 struct schedule {
-    const struct stage *const *stages; /* in their order, `count` of them */
+    const struct stage *stages; /* in their order, `count` of them */
     size_t count;
     bool more;  /* other stages follow in another schedule, so that the last one here is waited for, too */
     void *self; /* of all callbacks but stop() */
