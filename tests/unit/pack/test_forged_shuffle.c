@@ -68,10 +68,7 @@ static enum tokmap_status run(uint64_t task)
                                                .operands = operand,
                                                .operand_count = 1,
                                                .units = &units,
-                                               .task = 0,
-                                               .tasks = 1,
-                                               .finish = task == ALL,
-                                               .at_once = true};
+                                               .share = {.tasks = 1, .finish = task == ALL, .at_once = true}};
     memset(&error, 0, sizeof error);
     looks = 0;
     return pack_tasks_run(&options, &result, &outcome, &error);

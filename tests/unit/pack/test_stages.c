@@ -449,8 +449,7 @@ static void test_made_by_another(void **unused)
                                       .count = count,
                                       .self = &stages,
                                       .folder = ".",
-                                      .tasks = 1,
-                                      .at_once = true,
+                                      .share = {.tasks = 1, .at_once = true},
                                       .begun = sort_begun,
                                       .made = sort_made};
     assert_int_equal(pack_stages_begin(&stages, &error), TOKMAP_OK);

@@ -29,13 +29,13 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct work_
                                             .operands = operands,
                                             .operand_count = operand_count,
                                             .units = units,
-                                            .task = asked->task,
-                                            .tasks = asked->tasks,
-                                            .finish = asked->finish,
+                                            .share = {.task = asked->task,
+                                                      .tasks = asked->tasks,
+                                                      .finish = asked->finish,
+                                                      .wait_ns = asked->wait_seconds * 1000000000,
+                                                      .at_once = asked->wait_given && !asked->wait_seconds},
                                             .repeats = asked->task_text != NULL,
-                                            .stays = asked->stays,
-                                            .wait_ns = asked->wait_seconds * 1000000000,
-                                            .at_once = asked->wait_given && !asked->wait_seconds};
+                                            .stays = asked->stays};
     uint64_t first = 0, end = 0;
     if (!units->count)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,

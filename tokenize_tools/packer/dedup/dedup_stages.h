@@ -26,10 +26,9 @@ struct dedup_stages {
     /* What the only unit has, so that nothing is left to other tasks (ERROR_BUSY); NULL: units->paths. */
     const struct scan_inputs *whole;
     const char *folder;
-    uint64_t key;                  /* of the files */
-    uint64_t task, tasks, wait_ns; /* as in the schedule */
-    bool finish, at_once;          /* as in the schedule */
-    struct task_claim *claim;      /* NULL: the process is no task */
+    uint64_t key; /* of the files */
+    struct task_share share;
+    struct task_claim *claim; /* NULL: the process is no task */
     /* Findings, valid once all is complete. */
     struct all_scans scans;
     struct schedule_left left;

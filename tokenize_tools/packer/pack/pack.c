@@ -240,7 +240,7 @@ static enum tokmap_status drop_search(struct pack *pack, struct corpus *corpus, 
                          "--dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
                          "one of them can be read only once; save it in a file first");
     *stages = (struct dedup_stages){
-        .scanning = pack_scan_options(options), .units = &all, .whole = &drop->inputs, .tasks = 1};
+        .scanning = pack_scan_options(options), .units = &all, .whole = &drop->inputs, .share = {.tasks = 1}};
     drop->wanted = *options->drop;
     drop->wanted.ngrams = drop->wanted.minhash ? drop->wanted.ngrams : NULL;
     stages->scanning.stage.drop = &drop->wanted;

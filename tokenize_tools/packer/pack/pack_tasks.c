@@ -430,11 +430,7 @@ static struct schedule schedule_of(struct tasks *tasks)
                              .count = count,
                              .self = &tasks->stages,
                              .folder = tasks->folder,
-                             .task = options->task,
-                             .tasks = options->tasks,
-                             .finish = options->finish,
-                             .wait_ns = options->wait_ns,
-                             .at_once = options->at_once,
+                             .share = options->share,
                              .stop = unit_stop,
                              .user = tasks,
                              .claim = tasks->claim,
@@ -452,11 +448,7 @@ static enum tokmap_status dropped_find(struct tasks *tasks, struct tokmap_error 
                                          .units = options->units,
                                          .folder = tasks->folder,
                                          .key = tasks->stages.found.key,
-                                         .task = options->task,
-                                         .tasks = options->tasks,
-                                         .wait_ns = options->wait_ns,
-                                         .finish = options->finish,
-                                         .at_once = options->at_once,
+                                         .share = options->share,
                                          .claim = tasks->claim};
     const enum tokmap_status status = dedup_stages_run(&tasks->dedup, error);
     tasks->outcome->left = tasks->dedup.left;
@@ -485,7 +477,7 @@ static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *e
         status = schedule_run(&schedule, &tasks->outcome->left, error);
     if (status && tasks->claim && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
-    return !status && tasks->outcome->left.missing && options->finish ? stage_missing(tasks, error) : status;
+    return !status && tasks->outcome->left.missing && options->share.finish ? stage_missing(tasks, error) : status;
 }
 
 /* ---- the end ---- */
@@ -540,7 +532,7 @@ static enum tokmap_status also_finish(const struct tasks *tasks, bool again, str
     enum tokmap_status status =
         pack_finish_also(options->pack, again ? options->units : NULL, tasks->folder, result, error);
     outcome->finished = !status;
-    outcome->by_other = (status == TOKMAP_ERROR_BUSY && !options->finish) ||
+    outcome->by_other = (status == TOKMAP_ERROR_BUSY && !options->share.finish) ||
                         (status == TOKMAP_ERROR_NOT_FOUND && !pack_also_begun(options->pack->prefix));
     if (outcome->by_other)
         outcome->finished = status == TOKMAP_ERROR_NOT_FOUND;
@@ -625,7 +617,7 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     for (int i = 0; i < LOCK_TRIES && status == TOKMAP_ERROR_BUSY; i++) {
         bool recorded = false;
         status = names_give(tasks, result, error);
-        if (status != TOKMAP_ERROR_BUSY || tasks->options->finish)
+        if (status != TOKMAP_ERROR_BUSY || tasks->options->share.finish)
             return status;
         const enum tokmap_status waited = other_wait(tasks, &recorded, error);
         if (waited)
@@ -646,7 +638,7 @@ static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_resul
     const enum tokmap_status status = set_work_recover(pack->prefix, pack->sync, true, error);
     if (!status)
         return over_finish(tasks, result, error);
-    outcome->by_other = status == TOKMAP_ERROR_BUSY && !tasks->options->finish;
+    outcome->by_other = status == TOKMAP_ERROR_BUSY && !tasks->options->share.finish;
     return outcome->by_other ? TOKMAP_OK : status;
 }
 
@@ -701,7 +693,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
         return TOKMAP_OK;
     }
     if (!status)
-        status = work_compare(tasks, !options->finish, &absent, &found, error);
+        status = work_compare(tasks, !options->share.finish, &absent, &found, error);
     if (!status && found)
         (void)journal_find(tasks, &tasks->journal);
     /* Another process has finished the output, perhaps before this one has made the journal. */
@@ -716,9 +708,9 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     if (!status && absent)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
                          "there is no unfinished work of this output; run its tasks first");
-    if (!status && !options->finish)
-        status = task_claim_take(&tasks->claim, tasks->folder, options->task, options->tasks, options->pack->stop,
-                                 options->pack->user, error);
+    if (!status && !options->share.finish)
+        status = task_claim_take(&tasks->claim, tasks->folder, options->share.task, options->share.tasks,
+                                 options->pack->stop, options->pack->user, error);
     if (!status)
         status = stages_run(tasks, error);
     const bool early = !status && tasks->outcome->left.missing;
@@ -743,11 +735,12 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
         const bool works = work_is_locked(prefix) ||
-                           task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
+                           task_watch_look(&watch, tasks->folder, options->share.task, TASK_PACKS) != TASK_OTHERS_NONE;
         last = works ? os_clock_ns() : last;
         if (!outcome->finished) /* it sees what they have named before they were looked at */
             status = is_over(tasks) ? over_finish(tasks, result, error) : TOKMAP_OK;
-        if (status || outcome->finished || options->at_once || (!works && os_clock_ns() - last >= options->wait_ns))
+        if (status || outcome->finished || options->share.at_once ||
+            (!works && os_clock_ns() - last >= options->share.wait_ns))
             break;
         status = schedule_sleep(&schedule, STAY_NS, error);
     }
@@ -767,12 +760,13 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     const struct pack_options *pack = options->pack;
     struct tasks tasks = {.options = options, .outcome = outcome};
     assert(pack->shard_tokens && pack->unit_bytes && !pack->dry_run);
-    assert(options->units->count && options->tasks && options->task < options->tasks);
+    assert(options->units->count && options->share.tasks && options->share.task < options->share.tasks);
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
     *outcome = (struct pack_tasks_outcome){.first = 0};
-    if (!options->finish)
-        schedule_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
+    if (!options->share.finish)
+        schedule_share(options->units->count, options->share.task, options->share.tasks, &outcome->first,
+                       &outcome->end);
     tasks.folder = path_ended(pack->prefix, ".work");
     tasks.unit.now = calloc(1, sizeof *tasks.unit.now);
     enum tokmap_status status = TOKMAP_OK;
@@ -784,7 +778,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     if (!status)
         status = work_do(&tasks, result, error);
     const bool rests = outcome->left.missing && !task_stage_is_last(outcome->left.stage); /* the task runs again */
-    if (!status && options->stays && !options->finish && !rests)
+    if (!status && options->stays && !options->share.finish && !rests)
         status = others_await(&tasks, result, error);
     result->kept = status != TOKMAP_OK && !others && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);

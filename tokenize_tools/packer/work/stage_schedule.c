@@ -138,9 +138,9 @@ static enum tokmap_status share_make(const struct schedule *schedule, const stru
 {
     uint64_t first = 0, end = 0;
     enum tokmap_status status = TOKMAP_OK;
-    if (!count || schedule->finish)
+    if (!count || schedule->share.finish)
         return TOKMAP_OK;
-    schedule_share(count, schedule->task, schedule->tasks, &first, &end);
+    schedule_share(count, schedule->share.task, schedule->share.tasks, &first, &end);
     bool *there = calloc((size_t)(end - first) + 1, sizeof *there);
     if (!there)
         return no_memory(end - first, error);
@@ -191,16 +191,17 @@ static void waits_set(const struct schedule *schedule, bool *waits, bool now)
 static enum tokmap_status stage_wait(const struct schedule *schedule, const struct stage *stage, bool last, bool *there,
                                      struct schedule_left *left, struct tokmap_error *error)
 {
-    const bool makes = stage->alone && !schedule->finish;
+    const bool makes = stage->alone && !schedule->share.finish;
     struct task_watch watch = {.count = 0};
     uint64_t pause = WAIT_LEAST_NS, since = os_clock_ns();
     bool waits = false, made = false;
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
         /* The other tasks are examined before the items, so that all that they have made is seen. */
-        const enum task_others others = schedule->finish || last
-                                            ? TASK_OTHERS_NONE
-                                            : task_watch_look(&watch, schedule->folder, schedule->task, stage->number);
+        const enum task_others others =
+            schedule->share.finish || last
+                ? TASK_OTHERS_NONE
+                : task_watch_look(&watch, schedule->folder, schedule->share.task, stage->number);
         const bool alone = others == TASK_OTHERS_NONE || (!makes && others == TASK_OTHERS_WAIT);
         status = stage_look(schedule, stage, there, left, error);
         if (status || !left->missing)
@@ -212,7 +213,8 @@ static enum tokmap_status stage_wait(const struct schedule *schedule, const stru
                 continue;
         }
         since = alone ? since : os_clock_ns();
-        if (schedule->finish || schedule->at_once || last || (alone && os_clock_ns() - since >= schedule->wait_ns))
+        if (schedule->share.finish || schedule->share.at_once || last ||
+            (alone && os_clock_ns() - since >= schedule->share.wait_ns))
             break;
         waits_set(schedule, &waits, true);
         status = schedule_sleep(schedule, pause, error);

@@ -3,10 +3,10 @@
  * stage_schedule.h - work in stages, shared by processes that have nothing in common but a folder.
  *
  * A stage has items, each a file (stage_file.h), which one process makes. Which items are done, the files in the folder
- * say, and nothing else. A task makes the items of its share that are missing, of the first stage that is not complete. If then the
- * stage is complete, the next one follows. Otherwise the task waits as long as another one works on the stage, and some
- * time more, and then ends: the same command continues later. A task does not wait for others in the last stage. Of a
- * stage whose work is short, a task that finds no other at work makes all that is missing.
+ * say, and nothing else. A task makes the items of its share that are missing, of the first stage that is not complete.
+ * If then the stage is complete, the next one follows. Otherwise the task waits as long as another one works on the
+ * stage, and some time more, and then ends: the same command continues later. A task does not wait for others in the
+ * last stage. Of a stage whose work is short, a task that finds no other at work makes all that is missing.
  *
  * One process that does everything is task 0 of 1.
  */
@@ -27,18 +27,23 @@ struct stage {
     enum tokmap_status (*run)(void *self, const struct stage_id *id, struct tokmap_error *error);
 };
 
+/* What a process does of the work. */
+struct task_share {
+    uint64_t task, tasks; /* 0 of 1: one process does everything */
+    bool finish;          /* makes nothing */
+    /* Time to wait for items that are missing while no other task works. at_once: True if it does not wait even while
+     * one works. */
+    uint64_t wait_ns;
+    bool at_once;
+};
+
 struct schedule {
     const struct stage *stages; /* in their order, `count` of them */
     size_t count;
     bool more;  /* other stages follow in another schedule, so that the last one here is waited for, too */
     void *self; /* of all callbacks but stop() */
     const char *folder;
-    uint64_t task, tasks;
-    bool finish; /* makes nothing */
-    /* Time to wait for items that are missing while no other task works. at_once: True if it does not wait even while
-     * one works. */
-    uint64_t wait_ns;
-    bool at_once;
+    struct task_share share;
     /* Returns true to end the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
     void *user;
