@@ -105,6 +105,7 @@ static const char details[] =
     "  tokmap-bench check data/web --seq-len 2048 --batch 512 --ranks 8\n"
     "  tokmap-bench train train.run --ranks 8 --step-ms 250 --cold\n"
     "  tokmap-bench cost train.run --gpus 1024 --step-ms 8000\n"
+    "  tokmap-bench cost train.run --gpus 64 --nodes 8 --cache 2T --step-ms 2500\n"
     "  tokmap-bench loader data/web\n"
     "  tokmap-bench train --device 0 data/web\n"
     "  tokmap-bench gpu\n"
@@ -462,6 +463,7 @@ int main(int argc, char **argv)
                                 .patience = 3600,
                                 .stall = 10,
                                 .nodes = 64,
+                                .block = 4 << 20,
                                 .days = 30,
                                 .failures = 0.0038,
                                 .checkpoint_minutes = 30,
@@ -494,6 +496,10 @@ int main(int argc, char **argv)
         {0, "step-ms", CLI_REAL, &o->step_ms, &o->step_ms_given, "MS",
          "check, train, cost: computing time of a step (train: default 24.5)", NULL},
         {0, "gpus", CLI_NUMBER, &o->gpus, NULL, "N", "cost: GPUs that train, each with a loader of its own", NULL},
+        {0, "cache", CLI_SIZE, &o->cache, NULL, "SIZE",
+         "cost: simulate what --nodes read from object storage if each has a cache of SIZE bytes, such as 2T", NULL},
+        {0, "block", CLI_SIZE, &o->block, NULL, "SIZE", "cost: bytes of a request to object storage (default 4Mi)",
+         NULL},
         {0, "batch-tokens", CLI_SIZE, &o->batch_tokens, &o->batch_tokens_given, "N",
          "train: tokens in a step, in rows of --seq-len (default 16384)", NULL},
         {0, "wait", CLI_CHOICE, &o->wait, &o->wait_given, "spin|sleep",
@@ -566,7 +572,7 @@ int main(int argc, char **argv)
         {0, "no-fuse", CLI_FLAG, &o->no_fuse, NULL, NULL,
          "faults: inject with a preloaded library, even where FUSE works", NULL},
         CLI_HEADING("The month of compare survival (--world ranks, --step-ms, --batch)"),
-        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "compare: machines that train (default 64)", NULL},
+        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "compare, cost: machines that train (default 64)", NULL},
         {0, "spare-nodes", CLI_NUMBER, &o->spare_nodes, NULL, "N",
          "compare: machines that replace failed ones (default 0)", NULL},
         {0, "days", CLI_REAL, &o->days, NULL, "D", "compare: length of the month (default 30)", NULL},

@@ -91,6 +91,8 @@ struct bench_options {
     uint64_t nodes, spare_nodes;
     double days, failures, checkpoint_minutes, repair_hours;
     uint64_t gpus;        /* cost */
+    uint64_t cache;       /* cost: bytes of the cache of each node; 0: no cache is simulated */
+    uint64_t block;       /* cost: bytes of a request to object storage */
     const char *figures;  /* rows of compare that were printed with --json; NULL: measure; cost: bench/results */
     const char *child;    /* task of a copy of this program for its parent; NULL in the parent */
     const char *plot;     /* folder for pictures of the results, or NULL */

@@ -69,7 +69,8 @@ struct foreign_option {
 };
 
 /* The names that other projects give to options, for "did you mean": from Megatron's preprocess_data, nanotron, litgpt,
- * litdata, and the scripts of transformers. The first row whose option the command has counts. */
+ * litdata, and the scripts of transformers; and former ones of `tokmap audit`. The first row whose option the command
+ * has counts. */
 static const struct foreign_option foreign_options[] = {
     {"workers num-workers num-proc nproc jobs preprocessing-num-workers", "threads", NULL},
     {"text-field text-key text-column text-column-name json-key json-keys key column", "field", NULL},
@@ -98,6 +99,9 @@ static const struct foreign_option foreign_options[] = {
     {"batch-size global-batch-size", "batch", NULL},
     {"overwrite", "force", NULL},
     {"messages messages-key messages-column conversations", "messages-field", NULL},
+    {"cache block horizon step-time price-request price-gib", "sample-steps",
+     "what a cache of each node reads is simulated by `tokmap-bench cost RUN --gpus R --step-ms MS --cache SIZE "
+     "--nodes N`"},
 };
 
 /* Returns whether a list of words has the word, which may have underscores for dashes. */

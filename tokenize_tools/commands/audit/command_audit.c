@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "balance_samples.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/options/error_options.h"
@@ -25,7 +24,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
-#include "excluded_places.h"
 #include "loader_trial.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -34,8 +32,6 @@
 #include "run/row_cost.h"
 #include "run/run.h"
 #include "run/skips.h"
-#include "storage_cases.h"
-#include "storage_report.h"
 
 static const char program[] = "tokmap audit";
 
@@ -56,9 +52,8 @@ struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
     double balance; /* q */
-    bool nodes_given, cache_given, sample_given;
-    struct storage_options storage; /* without the ranks */
-    struct storage_prices prices;
+    uint64_t nodes;
+    bool sample_given;
     bool json, quiet;
     int progress; /* enum cli_progress_mode */
 };
@@ -94,9 +89,6 @@ struct audit {
     struct row_samples samples;
     bool sampled, remote; /* remote: no row is read, because that would fetch tokens */
     uint64_t scale;       /* of row_cost.h; 0 without --balance */
-    bool by_node;         /* loaders are tried with the option nodes */
-    struct balance_samples balanced;
-    struct storage_cases storage;
 };
 
 static void check_add(struct audit *audit, const char *name, bool good, const char *format, ...)
@@ -338,6 +330,75 @@ static void ranks_check(struct audit *audit)
               range_text(least, most, " to ", "row", e));
 }
 
+/* ---- excluded documents ---- */
+
+#define EXCLUDED_STEPS 4
+#define EXCLUDED_PLACES_MOST ((uint64_t)1 << 20) /* that are counted */
+
+struct excluded_place {
+    uint64_t step, row;
+};
+
+/* The rows that show the documents that the run excludes before the step of their list, and those in which they would
+ * come from that step on, of which some are chosen to be read by real loaders. */
+struct excluded_places {
+    uint64_t documents, tokens; /* of the lists; tokens of several lists count once */
+    uint64_t first_step;        /* from which anything is excluded */
+    uint64_t before, after;     /* a place is a row and a stretch of excluded tokens */
+    bool more;                  /* there are more than were counted */
+    struct excluded_place chosen[EXCLUDED_STEPS];
+    uint64_t chosen_count;
+};
+
+static int place_before(void *user, const struct tokmap_place *place)
+{
+    struct excluded_places *places = user;
+    (void)place;
+    places->more = places->before + places->after == EXCLUDED_PLACES_MOST;
+    places->before += !places->more;
+    return places->more;
+}
+
+/* Keeps the first place, and later ones that are far from each other. */
+static int place_after(void *user, const struct tokmap_place *place)
+{
+    struct excluded_places *places = user;
+    places->more = places->before + places->after == EXCLUDED_PLACES_MOST;
+    if (places->more)
+        return 1;
+    const uint64_t number = places->after++;
+    if ((number & (number + 1)) == 0) /* 0, 1, 3, 7, ...: the last ones replace each other */
+        places->chosen[min64(places->chosen_count, EXCLUDED_STEPS - 1)] =
+            (struct excluded_place){place->step, place->row};
+    if ((number & (number + 1)) == 0 && places->chosen_count < EXCLUDED_STEPS)
+        places->chosen_count++;
+    return 0;
+}
+
+/* Counts the places in the audited steps. */
+static enum tokmap_status excluded_places_find(struct excluded_places *places, const struct audit *audit,
+                                               struct tokmap_error *error)
+{
+    const struct exclusions *exclusions = run_exclusions(audit->run);
+    enum tokmap_status status = TOKMAP_OK;
+    *places = (struct excluded_places){.first_step = exclusions->event_count ? exclusions->events[0].step : 0};
+    for (uint64_t i = 0; i < exclusions->list_count; i++)
+        places->documents += exclusions->lists[i].documents;
+    for (uint64_t source = 0; exclusions->of && source < exclusions->sources->count; source++)
+        for (uint64_t i = 0; i < exclusions->of[source].count; i++) {
+            const struct exclusion_range *range = &exclusions->of[source].of[i];
+            const uint64_t count = range->end - range->first, from = min64(range->from, audit->steps);
+            places->tokens += count;
+            if (!status && !places->more)
+                status = tokmap_run_find(audit->run, source, range->first, count, 0, from, place_before, places, error);
+            if (!status && !places->more)
+                status = tokmap_run_find(audit->run, source, range->first, count, from, audit->steps, place_after,
+                                         places, error);
+            status = status == TOKMAP_ERROR_INTERRUPTED ? TOKMAP_OK : status;
+        }
+    return status;
+}
+
 /* ---- real loaders ---- */
 
 /* Moves *step on to the next delivered step. Returns false if no step from *step on is delivered. */
@@ -400,8 +461,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   large ? cli_bytes(LOADER_BYTES, a) : "--sample-steps 16 allows that");
         return TOKMAP_OK;
     }
-    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale,
-                                         audit->by_node ? audit->given->storage.nodes : 0};
+    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale, audit->given->nodes};
     enum tokmap_status status = loader_trial_begin(&trial, audit->run, &rule, audit->given->balance, error);
     /* The first step, the step in which the first epoch ends, one in the middle, and the last one. */
     const uint64_t steps[] = {0, (audit->source.windows - 1) / audit->info.batch, audit->steps / 2, audit->steps - 1};
@@ -414,7 +474,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
         status = step_try(audit, &trial, phase.first_step, error);
     struct excluded_places places = {0};
     if (!status && exclusions_any(run_exclusions(audit->run)))
-        status = excluded_places_find(&places, audit->run, audit->steps, error);
+        status = excluded_places_find(&places, audit, error);
     for (uint64_t i = 0; i < places.chosen_count && !status; i++)
         status = place_try(audit, &trial, &places.chosen[i], error);
     if (!status && exclusions_any(run_exclusions(audit->run)))
@@ -426,32 +486,6 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   cli_counted(trial.batches, "batch", a), CLI_COUNTED(trial.delivered, "row"));
     loader_trial_end(&trial);
     return status;
-}
-
-/* Balances the rows of some steps. */
-static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error *error)
-{
-    if (!audit->scale || !audit->delivered)
-        return TOKMAP_OK;
-    const enum tokmap_status status = balance_samples_take(
-        &audit->balanced, audit->run, audit->steps, audit->given->ranks, audit->given->rows, audit->scale, error);
-    if (status)
-        return status;
-    const bool good = audit->balanced.fault_step == TOKMAP_FOREVER;
-    check_add(audit, "balance", good,
-              good ? "computed for %s with %s: the ranks together have each row of a step once"
-                   : "of %s with %s, one has rows that no rank or several ranks have",
-              CLI_COUNTED(audit->balanced.steps, "step"), CLI_COUNTED(audit->balanced.rows, "row"));
-    return TOKMAP_OK;
-}
-
-/* Simulates the reads from remote storage. */
-static enum tokmap_status storage_check(struct audit *audit, struct tokmap_error *error)
-{
-    struct storage_options options = audit->given->storage;
-    options.ranks = audit->given->ranks;
-    return audit->given->cache_given ? storage_cases_take(&audit->storage, audit->run, audit->steps, &options, error)
-                                     : TOKMAP_OK;
 }
 
 /* Reads the rows of some steps. */
@@ -646,11 +680,8 @@ static void audit_report(const struct audit *audit)
     else
         facts_print(audit);
     checks_report(audit, &report);
-    if (!json) {
+    if (!json)
         samples_report(audit, &report);
-        balance_report_add(&audit->balanced, audit->given->balance, &report);
-        storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
-    }
     cli_member(&report, "epoch_count", cli_number(audit->epoch_count));
     if (json || audit->plain)
         epochs_report(audit, &report);
@@ -659,8 +690,6 @@ static void audit_report(const struct audit *audit)
     if (json) {
         run_about_validations(audit->run, &report);
         samples_report(audit, &report);
-        balance_report_add(&audit->balanced, audit->given->balance, &report);
-        storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
     }
     cli_report_end(&report);
 }
@@ -720,11 +749,7 @@ static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error 
         status = loader_check(audit, error);
     }
     if (!status && audit_good(audit))
-        status = balance_check(audit, error);
-    if (!status && audit_good(audit))
         status = samples_check(audit, error);
-    if (!status && audit_good(audit))
-        status = storage_check(audit, error);
     return status;
 }
 
@@ -738,7 +763,6 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
         cli_say(program, "the run cannot be described");
         return CLI_FAILED;
     }
-    audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
     audit->source.tail = run_about_tail(&audit->info, &audit->source, audit->info.seq_len, audit->source.windows);
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     audit->remote = !audit->given->sample_given && run_is_remote(audit->run);
@@ -787,16 +811,6 @@ static int audit(const struct cli_command *command, const char **operands, size_
         return cli_misused(command, "--ranks must be at least 1");
     if (!given->threads || given->threads > COVERAGE_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
-    const struct storage_options *storage = &given->storage;
-    if (!storage->nodes || given->ranks % storage->nodes)
-        return cli_misused(command, "--nodes is %" PRIu64 ", which does not divide the %" PRIu64 " ranks",
-                           storage->nodes, given->ranks);
-    if (given->nodes_given && !given->cache_given)
-        return cli_misused(command, "--nodes needs --cache, the bytes of the cache of a node, such as 2T");
-    if (given->cache_given && (storage->block < 1 << 16 || storage->block > 1 << 30))
-        return cli_misused(command, "--block must be between 64Ki and 1Gi");
-    if (!(given->prices.step_time >= 0) || !(given->prices.request >= 0) || !(given->prices.gib >= 0))
-        return cli_misused(command, "--step-time and prices must not be negative");
     if (given->run.steps_given && given->run.passes_given)
         return cli_misused(command, "--steps and --passes exclude each other");
     return name_audit(command, given, operands[0]);
@@ -804,11 +818,8 @@ static int audit(const struct cli_command *command, const char **operands, size_
 
 int command_audit(int argc, char **argv)
 {
-    struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT,
-                                    .ranks = 1,
-                                    .draws = COUNT_DRAWS,
-                                    .sample_steps = SAMPLE_STEPS,
-                                    .storage = {.block = 4 << 20, .nodes = 1, .horizon = 65536}};
+    struct audit_arguments given = {
+        .run = RUN_ARGUMENTS_INIT, .ranks = 1, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS};
     given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
@@ -816,7 +827,8 @@ int command_audit(int argc, char **argv)
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
          "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
         {0, "balance", CLI_REAL, &given.balance, NULL, "Q",
-         "the loaders' option balance: print how much calls and ranks differ in cost with and without it", NULL},
+         "the loaders' option balance, with which loaders are then tried", NULL},
+        {0, "nodes", CLI_NUMBER, &given.nodes, NULL, "N", "the loaders' option nodes, likewise", NULL},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
          "audit the steps below N; required if the run has no end", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset",
@@ -825,7 +837,6 @@ int command_audit(int argc, char **argv)
          "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
         {0, "sample-steps", CLI_NUMBER, &given.sample_steps, &given.sample_given, "N",
          "steps whose rows are read, to sample documents and masks (default: 16; of object storage 0: none)", NULL},
-        STORAGE_OPTIONS(given),
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
@@ -848,7 +859,6 @@ int command_audit(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
                    "  tokmap audit train.run --ranks 64 --rows 4 --balance 2e-5\n"
-                   "  tokmap audit train.run --ranks 64 --nodes 8 --cache 2T --step-time 2.5\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
                    "--ranks 8\n",
         CLI_OPTIONS(options),

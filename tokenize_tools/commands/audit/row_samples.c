@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "balance_samples.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
@@ -13,6 +12,13 @@
 
 #define ALL_TOKENS ((uint64_t)1 << 26) /* about as many are read in all */
 #define TRIES 64                       /* of finding a step that is delivered */
+
+/* Compares two numbers of type double, for qsort(). */
+static int compare_ratios(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
 
 struct sampler {
     struct row_samples *samples;
