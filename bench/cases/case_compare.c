@@ -16,7 +16,7 @@
 
 #include "cases.h"
 #include "cli/cli.h"
-#include "cli/table.h"
+#include "cli/report.h"
 #include "common/bytes.h"
 #include "harness/bench_data.h"
 #include "harness/loops.h"

@@ -15,7 +15,7 @@
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "commands/report/input_warnings.h"
+#include "commands/report/skip_report.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"

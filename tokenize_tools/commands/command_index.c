@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/run_name.h"
+#include "cli/whole_file.h"
 #include "commands.h"
-#include "commands/data/manifest_file.h"
 #include "commands/data/olmo_documents.h"
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/data/output_file.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "common/error.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/data/manifest_file.h"
+#include "commands/data/output_file.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"

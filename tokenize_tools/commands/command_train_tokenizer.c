@@ -11,7 +11,6 @@
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
-#include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
 #include "common/error.h"
 #include "platform/os.h"

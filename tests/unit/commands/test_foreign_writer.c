@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include "commands/convert/foreign_writer.h"
-#include "commands/convert/megatron_writer.h"
-#include "commands/convert/olmo_writer.h"
 #include "common/bytes.h"
 #include "format/foreign/megatron.h"
 #include "platform/os.h"

@@ -7,7 +7,7 @@
  * and the slices of the ranks.
  * Counted: the rows of the first --draws draws, one by one, as coverage.h describes.
  * Sampled: rows after those; real loaders for some ranks at some steps (loader_trial.h); the documents and masks in the
- * rows of some steps (row_samples.h). Each line says which of these it is.
+ * rows of some steps (loader_trial.h). Each line says which of these it is.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -20,14 +20,12 @@
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/mixture_report.h"
-#include "commands/report/run_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
 #include "loader_trial.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "row_samples.h"
 #include "run/exclusion.h"
 #include "run/row_cost.h"
 #include "run/run.h"

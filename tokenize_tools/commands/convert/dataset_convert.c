@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dataset_convert.c - see dataset_convert.h.
- *
  * The tokens are read by blocks of a shard. For each block, `ends_next` lists the documents that end in it, at most
  * ENDS_AT_ONCE at a time; the tokens up to the last of these go to the output with them, and then the next ones, so
  * that any number of empty documents needs no memory.
@@ -17,7 +15,7 @@
 #include "cli/cli.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/olmo_documents.h"
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -9,7 +9,7 @@
 #ifndef TOKMAP_COMMANDS_CONVERT_DATASET_CONVERT_H
 #define TOKMAP_COMMANDS_CONVERT_DATASET_CONVERT_H
 
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "foreign_writer.h"
 
 struct convert_options {

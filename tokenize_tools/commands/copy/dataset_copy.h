@@ -43,7 +43,8 @@ struct dataset_copy_result {
     bool unfinished;          /* after a failure: parts are kept, with which the same call continues */
 };
 
-/* Statuses: OK, and those of copy_names.h, copy_shard.h. */
+/* Statuses: OK; ERROR_ARGUMENT (a name that cannot be copied, or not to there), ERROR_NOT_FOUND, and those of
+ * copy_shard.h. */
 enum tokmap_status dataset_copy(const struct dataset_copy_options *options, struct dataset_copy_result *result,
                                 struct tokmap_error *error);
 

@@ -13,9 +13,9 @@
 #include "commands/commands.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/dataset_tokenizer.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -39,7 +39,7 @@ struct document_text {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
     struct tokenizer *tokenizer;
-    bool assumed; /* the dataset does not record its tokenizer (see dataset_tokenizer.h) */
+    bool assumed; /* the dataset does not record its tokenizer (see tokenizer_arguments.h) */
     struct tokenizer_decoder *decoder;
     struct text_buffer text; /* of the document that was read last */
     struct block_compare *compare;

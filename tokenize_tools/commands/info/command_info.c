@@ -16,7 +16,7 @@
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"
-#include "commands/report/run_about.h"
+#include "commands/report/mixture_report.h"
 #include "commands/report/token_counts.h"
 #include "common/bytes.h"
 #include "common/error.h"

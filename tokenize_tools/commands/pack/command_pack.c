@@ -11,7 +11,6 @@
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
 #include "encode/document_encode.h"
 #include "pack/pack.h"

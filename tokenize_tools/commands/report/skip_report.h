@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * skip_report.h - what a command reports about the files and records that it leaves out (--on-error skip).
+ * skip_report.h - what a command reports about the files and records that it leaves out (--on-error skip), and
+ * warnings about inputs that are probably not what the user means.
  *
  * Each of them is a line on standard error, until they become many: then they are only counted, and the closing report
  * sums them up by reason. --skipped-list FILE lists all of them, as JSONL. --max-skipped limits them.
@@ -13,6 +14,8 @@
 
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
+#include "commands/options/error_options.h"
+#include "corpus/corpus_options.h"
 #include "encode/skip_limit.h"
 #include "format/index_writer.h"
 
@@ -100,5 +103,41 @@ void skip_report_to(const struct skip_report *skips, const struct corpus_counts 
 /* Frees everything. If the command has failed and left nothing out, the empty list is removed. A list of work that was
  * abandoned stays FILE.partial, which the same command replaces: FILE would keep it from running again. */
 void skip_report_close(struct skip_report *skips, bool failed);
+
+/* ---- warnings about inputs ---- */
+
+/*
+ * Warns of inputs that are probably named by mistake: files of records together with files that are
+ * read as text, as a folder with a data set and its README has them, and files that are named more than once. Warns
+ * also of files in which the separator of documents does not occur, and tells what the servers of URLs make a command
+ * do.
+ */
+
+/* Warnings that are given once per command, in this order. */
+enum input_warning {
+    INPUTS_MIXED,
+    INPUTS_REPEATED,
+    INPUTS_UNDIVIDED,
+    INPUTS_OTHER_LINE_ENDS,
+    INPUTS_UNVERSIONED,
+    INPUT_WARNINGS
+};
+
+/* Begins as zeros. */
+struct input_warnings {
+    const char *program;                      /* set these two before input_warnings_watch() */
+    bool saved;                               /* the work is saved, perhaps in the middle of a URL */
+    _Atomic(char *) messages[INPUT_WARNINGS]; /* or NULL */
+    bool told[INPUT_WARNINGS];
+};
+
+/* Asks the reader of the inputs to look. It does not look for mixed folders if the user has chosen the format or the
+ * files (--include), or wants another content than text, which text files do not have. */
+void input_warnings_watch(struct input_warnings *warnings, struct corpus_options *options);
+
+/* Warns of what was found so far, once per command. progress: what is shown meanwhile. From one thread. */
+void input_warnings_tell(struct input_warnings *warnings, struct cli_progress *progress);
+
+void input_warnings_free(struct input_warnings *warnings);
 
 #endif

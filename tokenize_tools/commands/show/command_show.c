@@ -9,17 +9,15 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/dataset_tokenizer.h"
 #include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dropped_list.h"
-#include "exposures.h"
 #include "losses.h"
 #include "printer.h"
-#include "row_tokens.h"
 #include "run/locate.h"
+#include "show_lists.h"
 #include "step_rows.h"
 
 /* ---- the command ---- */

@@ -12,10 +12,10 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "corpus/csv_field.h"
-#include "row_tokens.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
+#include "step_rows.h"
 #include "text/decimal.h"
 #include "text/json_scan.h"
 

@@ -10,7 +10,7 @@
 #include "codec/file_type.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"

@@ -1,30 +1,91 @@
 /* SPDX-License-Identifier: MIT */
-/* text_export.c - see text_export.h. */
-#include "text_export.h"
-
+/*
+ * command_export.c - tokmap export: turns the documents of a dataset back into text, in parallel, and writes them in
+ * order.
+ *
+ * Documents are taken in batches of about a MiB of tokens. A worker copies the tokens of a batch, leaves out the tokens
+ * that pack put around each document (EOD and BOS, as the shard's index says), decodes the rest, and formats it. Then
+ * it waits until the batches before have been written, and writes. So the output does not depend on the number of
+ * threads, and neither does the error: it is the first one in the order of the documents.
+ *
+ * Is the text right? pack encodes only valid UTF-8, so the tokens of a document that pack made decode to a text whose
+ * encoding is these tokens. Tokens of another writer may begin or end inside a character. Their text would contain
+ * U+FFFD where bytes were not UTF-8, which a document may also contain by itself. So a text that contains U+FFFD is
+ * encoded again: if it does not give the same tokens, the document is not valid UTF-8. With --check, every text is
+ * encoded again.
+ */
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
+#include "codec/file_type.h"
+#include "commands/commands.h"
 #include "commands/data/block_compare.h"
+#include "commands/data/output_file.h"
 #include "commands/data/token_decode.h"
+#include "commands/options/error_options.h"
+#include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/visible.h"
+#include "corpus/name_kind.h"
+#include "engine/tokenizer.h"
 #include "platform/os.h"
+#include "platform/process.h"
 #include "text/code_point.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
+#include "tokmap/tokmap.h"
+
+static const char program[] = "tokmap export";
+
+#define THREADS_MOST 256
+
+/* Treatment of a document that is not valid UTF-8. */
+enum invalid_utf8 { INVALID_ERROR, INVALID_REPLACE, INVALID_SKIP };
+
+struct exporting {
+    const struct cli_command *command;
+    struct tokenizer_arguments asked;
+    const char *output; /* "-": standard output */
+    struct cli_range documents;
+    bool jsonl, text, origin, check, force, json, quiet;
+    int invalid; /* enum invalid_utf8 */
+    int progress_mode;
+    uint64_t threads;
+    struct cli_progress progress;
+    const struct tokmap_dataset *dataset; /* with shards */
+    struct tokenizer *tokenizer;          /* the one that made the dataset; ids of any width */
+    uint64_t first, end;                  /* documents, first <= end <= those of the dataset */
+    int fd;                               /* destination of the output */
+};
+
+static bool to_stdout(const struct exporting *exporting)
+{
+    return strcmp(exporting->output, "-") == 0;
+}
+
+struct export_result {
+    uint64_t documents; /* written */
+    uint64_t replaced;  /* of them, documents that were not valid UTF-8 */
+    uint64_t skipped;   /* documents left out because they were not */
+    uint64_t tokens;    /* of the documents written, with EOD and BOS */
+    uint64_t text_bytes, output_bytes;
+};
 
 #define BATCH_TOKENS ((uint64_t)1 << 18)
 #define BATCH_DOCUMENTS 8192u
 
 struct export
 {
-    const struct text_export_options *options;
+    struct exporting *options;
     struct tokmap_dataset_info info;
     struct block_compare *compare;
     struct os_mutex *mutex;
@@ -36,7 +97,7 @@ struct export
     uint64_t tokens_done; /* read and written */
     enum tokmap_status failed;
     struct tokmap_error error; /* of `failed` */
-    struct text_export_result result;
+    struct export_result result;
 };
 
 /* A worker and the batch that it works on. */
@@ -51,7 +112,7 @@ struct worker {
     struct tokmap_shard_info described;
     struct text_buffer tokens, ids; /* tokens of the batch; those that a text gives when it is encoded again */
     struct text_buffer text, out;   /* of a document; of the batch */
-    struct text_export_result result;
+    struct export_result result;
     uint8_t *room;        /* of block_compare_range() */
     struct fim_marks fim; /* of the shard */
     struct fim_reader reader;
@@ -198,7 +259,7 @@ static enum tokmap_status encodes_to(struct worker *worker, const struct token_l
 static enum tokmap_status text_check(struct worker *worker, uint64_t number, const struct token_list *tokens,
                                      bool *keep, struct tokmap_error *error)
 {
-    const struct text_export_options *options = worker->export->options;
+    const struct exporting *options = worker->export->options;
     const char *text = worker->text.count ? worker->text.bytes : "";
     const uint64_t replaced = tokenizer_decoder_replaced(worker->decoder) - worker->replaced;
     worker->replaced += replaced;
@@ -214,13 +275,13 @@ static enum tokmap_status text_check(struct worker *worker, uint64_t number, con
                          "that matters",
                          number);
     }
-    if (options->invalid == TEXT_EXPORT_ERROR)
+    if (options->invalid == INVALID_ERROR)
         return error_set(error, TOKMAP_ERROR_ENCODING, worker->described.tokens_path, TOKMAP_NO_OFFSET,
                          "document %" PRIu64 " is not valid UTF-8, so its tokens are not the encoding of a text; set "
                          "--invalid-utf8 to write U+FFFD for the invalid bytes (replace) or to leave the document "
                          "out (skip)",
                          number);
-    *keep = options->invalid == TEXT_EXPORT_REPLACE;
+    *keep = options->invalid == INVALID_REPLACE;
     worker->result.replaced += *keep;
     worker->result.skipped += !*keep;
     return TOKMAP_OK;
@@ -228,11 +289,11 @@ static enum tokmap_status text_check(struct worker *worker, uint64_t number, con
 
 static enum tokmap_status line_put(struct worker *worker, uint64_t number, struct tokmap_error *error)
 {
-    const struct text_export_options *options = worker->export->options;
+    const struct exporting *options = worker->export->options;
     struct text_buffer *out = &worker->out;
     const char *text = worker->text.count ? worker->text.bytes : "";
     enum tokmap_status status;
-    if (options->plain) {
+    if (options->text) {
         size_t replaced;
         const size_t bytes = utf8_replaced_bytes(text, (size_t)worker->text.count, &replaced);
         status = buffer_reserve(out, (uint64_t)bytes + 1, error);
@@ -322,7 +383,7 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
 static bool batch_take(struct worker *worker)
 {
     struct export *export = worker->export;
-    const struct text_export_options *options = export->options;
+    struct exporting *options = export->options;
     uint64_t tokens = 0;
     os_mutex_lock(export->mutex);
     const bool any = !export->failed && export->next < options->end;
@@ -346,10 +407,10 @@ static bool batch_take(struct worker *worker)
 
 static enum tokmap_status batch_export(struct worker *worker, uint64_t *tokens, struct tokmap_error *error)
 {
-    const struct text_export_options *options = worker->export->options;
+    const struct exporting *options = worker->export->options;
     const uint32_t width = worker->export->info.width;
     struct tokmap_document first, document;
-    worker->result = (struct text_export_result){0};
+    worker->result = (struct export_result){0};
     worker->out.count = worker->tokens.count = 0;
     *tokens = 0;
     enum tokmap_status status = tokmap_dataset_document(options->dataset, worker->first, &first, error);
@@ -382,7 +443,7 @@ static enum tokmap_status batch_export(struct worker *worker, uint64_t *tokens, 
 static void batch_write(struct worker *worker, uint64_t tokens, enum tokmap_status status, struct tokmap_error *error)
 {
     struct export *export = worker->export;
-    const struct text_export_options *options = export->options;
+    struct exporting *options = export->options;
     os_mutex_lock(export->mutex);
     while (export->turn != worker->number && !export->failed)
         os_condition_wait(export->changed, export->mutex);
@@ -390,17 +451,17 @@ static void batch_write(struct worker *worker, uint64_t tokens, enum tokmap_stat
     os_mutex_unlock(export->mutex);
     if (failed) /* in an earlier batch */
         return;
-    if (!status && options->stop && options->stop(options->user))
+    if (!status && os_signal_caught())
         status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted by a signal");
     if (!status) {
-        const int system = options->stream ? os_write_stream(options->fd, worker->out.bytes, (size_t)worker->out.count)
-                                           : os_write(options->fd, worker->out.bytes, (size_t)worker->out.count);
+        const int system = to_stdout(options)
+                               ? os_write_stream(options->fd, worker->out.bytes, (size_t)worker->out.count)
+                               : os_write(options->fd, worker->out.bytes, (size_t)worker->out.count);
         if (system)
             status = error_set_system(error, system, NULL, TOKMAP_NO_OFFSET, "the output cannot be written");
     }
-    if (!status && options->progress)
-        options->progress(options->user,
-                          export->tokens_done + tokens); /* only the worker whose turn it is changes it */
+    if (!status) /* only the worker whose turn it is changes it */
+        cli_progress_update(&options->progress, export->tokens_done + tokens);
     os_mutex_lock(export->mutex);
     if (status) {
         export->failed = status;
@@ -442,13 +503,18 @@ static void worker_free(struct worker *worker)
     fim_reader_free(&worker->reader);
 }
 
-enum tokmap_status text_export(const struct text_export_options *options, struct text_export_result *result,
-                               struct tokmap_error *error)
+/* Exports the documents. Messages name --invalid-utf8, and of an id that the tokenizer does not have its
+ * document and its place in it. Memory for each thread: the tokens, the text, and the output of
+ * a batch, which has at least one document. Statuses: OK, ERROR_ENCODING (a document is not valid UTF-8),
+ * ERROR_MISMATCH (with `check`: the text of a document gives other tokens), ERROR_TOKEN, ERROR_INTERRUPTED, ERROR_IO,
+ * ERROR_CORRUPT, ERROR_MEMORY, ERROR_LIMIT, those of tokmap_dataset_copy(). */
+static enum tokmap_status text_export(struct exporting *options, struct export_result *result,
+                                      struct tokmap_error *error)
 {
     struct export export = {.options = options, .next = options->first, .info = {.size = sizeof export.info}};
     enum tokmap_status status = tokmap_dataset_info(options->dataset, &export.info);
     assert(!status && export.info.shards && options->first <= options->end && options->end <= export.info.documents);
-    assert(options->threads && options->threads <= TEXT_EXPORT_THREADS_MOST);
+    assert(options->threads && options->threads <= THREADS_MOST);
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (!workers || os_mutex_new(&export.mutex) || os_condition_new(&export.changed))
         status = error_set_memory(error, "threads", options->threads * sizeof *workers);
@@ -472,4 +538,230 @@ enum tokmap_status text_export(const struct text_export_options *options, struct
     os_condition_free(export.changed);
     os_mutex_free(export.mutex);
     return status;
+}
+
+/* ---- report ---- */
+
+static void export_report(const struct exporting *exporting, const char *name, const struct export_result *result,
+                          double seconds)
+{
+    struct cli_report report;
+    cli_report_begin(&report, exporting->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "output", cli_text(exporting->output));
+    cli_member(&report, "documents", cli_number(result->documents));
+    cli_member(&report, "documents_replaced", cli_number(result->replaced));
+    cli_member(&report, "documents_skipped", cli_number(result->skipped));
+    cli_member(&report, "tokens", cli_number(result->tokens));
+    cli_member(&report, "text_bytes", cli_number(result->text_bytes));
+    cli_member(&report, "output_bytes", cli_number(result->output_bytes));
+    cli_member(&report, "seconds", cli_real(seconds));
+    cli_report_end(&report);
+    if (exporting->json || exporting->quiet)
+        return;
+    /* Standard output has the documents if they go there. */
+    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", CLI_COUNTED(result->documents, "document"),
+            CLI_BYTES(result->text_bytes), to_stdout(exporting) ? "standard output" : exporting->output,
+            CLI_SECONDS(seconds), CLI_BYTES(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0));
+    if (result->replaced)
+        cli_say(program, "%s of them not valid UTF-8: U+FFFD was written for the invalid bytes",
+                CLI_COUNT(result->replaced));
+    if (result->skipped)
+        cli_say(program, "%s not valid UTF-8 and left out", CLI_COUNTED(result->skipped, "more document"));
+}
+
+/* ---- export ---- */
+
+static enum tokmap_status range_set(struct exporting *options, const char *name, uint64_t *tokens,
+                                    struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_document first = {0}, last = {0};
+    enum tokmap_status status = tokmap_dataset_info(options->dataset, &info);
+    if (status)
+        return error_set(error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+    options->first = options->documents.given ? options->documents.first : 0;
+    options->end = options->documents.given ? options->documents.end : info.documents;
+    if (options->end > info.documents)
+        return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
+                         "documents %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s, numbered from 0",
+                         options->first, options->end, CLI_COUNTED(info.documents, "document"));
+    *tokens = 0;
+    if (info.tokens && !info.documents) /* says why, so that no text is left out without a word */
+        return tokmap_dataset_document(options->dataset, 0, &first, error);
+    if (options->first == options->end)
+        return TOKMAP_OK;
+    status = tokmap_dataset_document(options->dataset, options->first, &first, error);
+    if (!status)
+        status = tokmap_dataset_document(options->dataset, options->end - 1, &last, error);
+    *tokens = last.first_token + last.tokens - first.first_token;
+    return status;
+}
+
+/* With --force, a wrong name could replace the dataset by its own text. */
+static enum tokmap_status output_check(const struct exporting *exporting, const char *name, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct os_stat output;
+    enum tokmap_status status = tokmap_dataset_info(exporting->dataset, &info);
+    if (status || os_stat(exporting->output, &output))
+        return status;
+    bool own = output_is_file(name, &output);
+    for (uint64_t number = 0; number < info.shards && !own; number++) {
+        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+        status = tokmap_dataset_shard(exporting->dataset, number, &shard, error);
+        if (status)
+            return status;
+        own = output_is_file(shard.index_path, &output) || output_is_file(shard.tokens_path, &output);
+    }
+    if (!own)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, exporting->output, TOKMAP_NO_OFFSET,
+                     "this output is a file of the dataset that is exported; choose another name");
+}
+
+static enum tokmap_status documents_export(struct exporting *exporting, const char *name, struct export_result *result,
+                                           struct tokmap_error *error)
+{
+    struct output_file file = {.fd = -1};
+    uint64_t tokens = 0;
+    enum tokmap_status status = range_set(exporting, name, &tokens, error);
+    if (!status && !to_stdout(exporting))
+        status = output_check(exporting, name, error);
+    if (!status && !to_stdout(exporting)) {
+        status = output_file_open(&file, exporting->output, exporting->force, error);
+        exporting->fd = file.fd;
+    }
+    if (status)
+        return status;
+    cli_progress_start(&exporting->progress, "exporting", tokens,
+                       exporting->quiet ? CLI_PROGRESS_NONE : exporting->progress_mode);
+    exporting->progress.unit = "tokens";
+    status = text_export(exporting, result, error);
+    cli_progress_end(&exporting->progress);
+    if (status && to_stdout(exporting) && error->system == EPIPE)
+        os_pipe_broken();
+    if (status && error->status == TOKMAP_ERROR_IO && !error->path[0])
+        (void)error_set_system(error, error->system, to_stdout(exporting) ? NULL : file.partial, TOKMAP_NO_OFFSET,
+                               to_stdout(exporting) ? "standard output cannot be written"
+                                                    : "the output cannot be written");
+    if (!status && !to_stdout(exporting))
+        return output_file_commit(&file, error);
+    output_file_abort(&file);
+    return status;
+}
+
+static int export_name(struct exporting *exporting, const char *name)
+{
+    const struct run_arguments none = RUN_ARGUMENTS_INIT;
+    struct target target = {0};
+    struct export_result result = {0};
+    struct tokmap_error error = {0};
+    bool assumed;
+    if (cli_names_run(name))
+        return cli_misused(exporting->command,
+                           "'%s' is a run file; name the dataset that its line 'source' names, or print the rows of a "
+                           "step with 'tokmap show'",
+                           name);
+    int exit_status = target_open(&target, exporting->command, name, &none, false);
+    if (exit_status >= 0)
+        return exit_status;
+    const uint64_t started = os_clock_ns();
+    enum tokmap_status status =
+        dataset_tokenizer_open(&exporting->tokenizer, target.dataset, &exporting->asked, &assumed, &error);
+    if (!status) {
+        if (!exporting->quiet)
+            dataset_tokenizer_note(program, exporting->tokenizer);
+        if (assumed && !exporting->quiet)
+            dataset_tokenizer_assumed(program, exporting->asked.spec);
+        cli_signals_catch();
+        exporting->dataset = target.dataset;
+        status = documents_export(exporting, name, &result, &error);
+    }
+    const double seconds = (double)(os_clock_ns() - started) * 1e-9;
+    tokenizer_close(exporting->tokenizer);
+    target_close(&target);
+    if (os_signals_release()) {
+        if (status)
+            cli_say(program,
+                    to_stdout(exporting) ? "interrupted" : "interrupted; the unfinished output has been removed");
+        os_signal_die(os_signal_caught());
+    }
+    if (status)
+        return command_failed(exporting->command, &error);
+    export_report(exporting, name, &result, seconds);
+    return cli_finish(program, CLI_DONE);
+}
+
+static int export_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct exporting *exporting = user;
+    exporting->command = command;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one dataset");
+    if (exporting->jsonl && exporting->text)
+        return cli_misused(command, "--jsonl and --text exclude each other");
+    if (exporting->origin && exporting->text)
+        return cli_misused(command, "--origin is for JSONL and cannot be used with --text");
+    if (file_type_packed_ending(exporting->output, strlen(exporting->output)) ||
+        name_kind_of(exporting->output) == NAME_PARQUET)
+        return cli_misused(command,
+                           "-o %s has the name of another format than %s, which is written; to compress it, pipe "
+                           "standard output into a program that does, such as zstd",
+                           exporting->output, exporting->text ? "text" : "JSONL");
+    if (exporting->json && to_stdout(exporting))
+        return cli_misused(command, "--json prints the report on standard output, which has the documents; write them "
+                                    "to a file with -o FILE");
+    if (!exporting->threads || exporting->threads > THREADS_MOST)
+        return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
+    if (tokenizer_arguments_check(command, &exporting->asked))
+        return CLI_MISUSED;
+    return export_name(exporting, operands[0]);
+}
+
+int command_export(int argc, char **argv)
+{
+    struct exporting exporting = {.asked = TOKENIZER_ARGUMENTS_INIT, .output = "-", .fd = 1};
+    exporting.threads = os_processors() < THREADS_MOST ? os_processors() : THREADS_MOST;
+    const struct cli_option options[] = {
+        CLI_HEADING("What is written"),
+        {'o', "output", CLI_TEXT, &exporting.output, NULL, "FILE", "write to FILE; '-' (default): standard output",
+         NULL},
+        {0, "force", CLI_FLAG, &exporting.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "jsonl", CLI_FLAG, &exporting.jsonl, NULL, NULL, "a JSON object per document: {\"text\": ...} (default)",
+         NULL},
+        {0, "text", CLI_FLAG, &exporting.text, NULL, NULL, "the texts as they are, each followed by a newline", NULL},
+        {0, "documents", CLI_RANGE, &exporting.documents, NULL, "A..B", "only documents A up to, not including, B",
+         NULL},
+        {0, "origin", CLI_FLAG, &exporting.origin, NULL, NULL,
+         "add the members path and record: the input file of each document, and the record in it, from 0", NULL},
+        {0, "invalid-utf8", CLI_CHOICE, &exporting.invalid, NULL, "ACTION",
+         "a document that is not valid UTF-8 is an error (error, the default), is written with U+FFFD (replace), or is "
+         "left out (skip)",
+         "error|replace|skip"},
+        {0, "check", CLI_FLAG, &exporting.check, NULL, NULL,
+         "encode each text again, and stop if it does not give the same tokens", NULL},
+        CLI_HEADING("Tokenizer"),
+        TOKENIZER_OPTIONS_RECORDED(exporting.asked),
+        CLI_HEADING("General"),
+        {'j', "threads", CLI_NUMBER, &exporting.threads, NULL, "N",
+         "number of threads (default: one per processor); the output is the same for every N", NULL},
+        {0, "json", CLI_FLAG, &exporting.json, NULL, NULL, "print the report as a JSON object; needs -o FILE", NULL},
+        CLI_OPTION_PROGRESS(exporting.progress_mode),
+        {'q', "quiet", CLI_FLAG, &exporting.quiet, NULL, NULL, "print no progress and no report", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "[-o FILE] [OPTION]... DATASET",
+        .summary = "Turns a dataset back into text: one JSON object per document, without the tokens that end or begin "
+                   "documents.",
+        .details = "`tokmap pack` with the same tokenizer and options makes the same tokens of the result.\n\n"
+                   "Examples:\n"
+                   "  tokmap export --jsonl -o web.jsonl data/web\n"
+                   "  tokmap export --documents 0..10 data/web\n"
+                   "  tokmap export --origin data/web | zstd > web.jsonl.zst\n",
+        CLI_OPTIONS(options),
+        .operands = CLI_DATASETS,
+    };
+    return cli_run(&command, argc, argv, export_operands, &exporting);
 }
