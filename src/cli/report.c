@@ -170,6 +170,18 @@ void cli_member(struct cli_report *report, const char *name, struct cli_value va
     }
 }
 
+void cli_numbers_add(struct cli_report *report, const char *names, const uint64_t *numbers, size_t count)
+{
+    char name[64];
+    for (size_t i = 0; i < count; i++) {
+        const size_t bytes = strcspn(names, "|");
+        assert(bytes < sizeof name && !names[bytes] == (i + 1 == count));
+        (void)snprintf(name, sizeof name, "%.*s", (int)bytes, names);
+        cli_member(report, name, cli_number(numbers[i]));
+        names += bytes + 1;
+    }
+}
+
 void cli_member_text_if(struct cli_report *report, const char *name, const char *text)
 {
     if (text)

@@ -128,6 +128,11 @@ void cli_fact_text(struct cli_report *report, const char *name, const char *labe
 void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark);
 /* Adds what is for JSON only, or for people only. In an array, members have no name: NULL. */
 void cli_member(struct cli_report *report, const char *name, struct cli_value value);
+/* Adds numbers for JSON only, each with its name in a list: cli_numbers(report, "rows|bytes", of->rows, of->bytes). */
+#define cli_numbers(report, names, ...)                                                                                \
+    cli_numbers_add((report), (names), (const uint64_t[]){__VA_ARGS__},                                                \
+                    sizeof(const uint64_t[]){__VA_ARGS__} / sizeof(uint64_t))
+void cli_numbers_add(struct cli_report *report, const char *names, const uint64_t *numbers, size_t count);
 /* Add a text unless it is NULL, and a number unless it is 0, for JSON only. */
 void cli_member_text_if(struct cli_report *report, const char *name, const char *text);
 void cli_member_number_if(struct cli_report *report, const char *name, uint64_t number);

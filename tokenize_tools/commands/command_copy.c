@@ -41,9 +41,7 @@ static void report(const struct copy_arguments *given, const char *from, const c
     cli_member(&report, "shards", cli_number(result->shards));
     cli_member(&report, "changed", cli_number(result->changed));
     cli_member(&report, "manifest", cli_bool(result->manifest));
-    cli_member(&report, "bytes", cli_number(result->bytes));
-    cli_member(&report, "sent", cli_number(result->sent));
-    cli_member(&report, "kept", cli_number(result->kept));
+    cli_numbers(&report, "bytes|sent|kept", result->bytes, result->sent, result->kept);
     cli_member(&report, "verify", cli_text(given->verify == VERIFY_FULL ? "full" : "sizes"));
     cli_member(&report, "seconds", cli_real(seconds));
     cli_report_end(&report);

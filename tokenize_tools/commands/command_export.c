@@ -549,12 +549,9 @@ static void export_report(const struct exporting *exporting, const char *name, c
     cli_report_begin(&report, exporting->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
     cli_member(&report, "output", cli_text(exporting->output));
-    cli_member(&report, "documents", cli_number(result->documents));
-    cli_member(&report, "documents_replaced", cli_number(result->replaced));
-    cli_member(&report, "documents_skipped", cli_number(result->skipped));
-    cli_member(&report, "tokens", cli_number(result->tokens));
-    cli_member(&report, "text_bytes", cli_number(result->text_bytes));
-    cli_member(&report, "output_bytes", cli_number(result->output_bytes));
+    cli_numbers(&report, "documents|documents_replaced|documents_skipped|tokens|text_bytes|output_bytes",
+                result->documents, result->replaced, result->skipped, result->tokens, result->text_bytes,
+                result->output_bytes);
     cli_member(&report, "seconds", cli_real(seconds));
     cli_report_end(&report);
     if (exporting->json || exporting->quiet)

@@ -79,10 +79,8 @@ static void report(const struct index_arguments *given, const char *name, const 
     struct cli_report report;
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "files", cli_number(result->files));
-    cli_member(&report, "tokens", cli_number(result->tokens));
-    cli_member(&report, "documents", cli_number(result->documents));
-    cli_member(&report, "largest_id", cli_number(info->largest_id));
+    cli_numbers(&report, "files|tokens|documents|largest_id", result->files, result->tokens, result->documents,
+                info->largest_id);
     cli_member_text_if(&report, "tokenizer", given->stated.vocabulary ? given->stated.name : NULL);
     cli_member(&report, "content", cli_text(ID_HEX(info->content)));
     cli_member(&report, "bytes", cli_number(result->bytes));
@@ -170,9 +168,7 @@ static int manifest_state(const struct cli_command *command, const struct index_
         return cli_finish(program, command_failed(command, &error));
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "shards", cli_number(info.shards));
-    cli_member(&report, "tokens", cli_number(info.tokens));
-    cli_member(&report, "documents", cli_number(info.documents));
+    cli_numbers(&report, "shards|tokens|documents", info.shards, info.tokens, info.documents);
     cli_member(&report, "content", cli_text(ID_HEX(info.content)));
     cli_report_end(&report);
     if (!given->json && !given->quiet)

@@ -605,14 +605,9 @@ static void report(const struct replay *replay, const char *name, double seconds
     cli_report_begin(&report, replay->given->json, NULL);
     cli_member(&report, "run", cli_text(name));
     cli_member(&report, "same", cli_bool(!replay->differs));
-    cli_member(&report, "steps", cli_number(replay->steps_done));
-    cli_member(&report, "records", cli_number(replay->records_done));
-    cli_member(&report, "rows", cli_number(replay->rows_done));
-    cli_member(&report, "bytes", cli_number(replay->bytes_done));
-    cli_member(&report, "excluded_tokens", cli_number(replay->excluded));
-    cli_member(&report, "excluded_rows", cli_number(replay->excluded_rows));
-    cli_member(&report, "sections", cli_number(replay->count));
-    cli_member(&report, "torn_bytes", cli_number(replay->torn));
+    cli_numbers(&report, "steps|records|rows|bytes|excluded_tokens|excluded_rows|sections|torn_bytes",
+                replay->steps_done, replay->records_done, replay->rows_done, replay->bytes_done, replay->excluded,
+                replay->excluded_rows, replay->count, replay->torn);
     cli_member(&report, "seconds", cli_real(seconds));
     if (replay->differs) {
         cli_report_object(&report, "first");

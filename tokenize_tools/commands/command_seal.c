@@ -141,10 +141,7 @@ static void report(const char *program, const struct seal_sum *sum, const char *
     const bool unseal = sum->given->unseal;
     cli_report_begin(&report, sum->given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "shards", cli_number(sum->shards));
-    cli_member(&report, "changed", cli_number(sum->changed));
-    cli_member(&report, "tokens", cli_number(sum->tokens));
-    cli_member(&report, "token_bytes", cli_number(sum->token_bytes));
+    cli_numbers(&report, "shards|changed|tokens|token_bytes", sum->shards, sum->changed, sum->tokens, sum->token_bytes);
     if (sum->sealed_bytes) {
         cli_member(&report, "sealed_bytes", cli_number(sum->sealed_bytes));
         cli_member(&report, "ratio", cli_real(ratio(sum)));

@@ -355,9 +355,7 @@ static void ids_report(const struct stats *stats, const struct stats_arguments *
                   CLI_COUNT(counts->vocabulary), cli_percent(counts->used, counts->vocabulary), CLI_COUNT(unused),
                   part ? ", in the first " : "", part ? CLI_COUNT(counts->tokens) : "", part ? " tokens" : "");
     cli_report_object(report, "ids");
-    cli_member(report, "tokens", cli_number(counts->tokens));
-    cli_member(report, "used", cli_number(counts->used));
-    cli_member(report, "unused", cli_number(unused));
+    cli_numbers(report, "tokens|used|unused", counts->tokens, counts->used, unused);
     cli_member(report, "eod", eod == TOKMAP_NO_ID ? cli_null() : cli_number(token_counts_of(counts, eod)));
     top_report(stats, ids, count, report);
     if (!report->as_json && !stats->tokenizer && stats->info.shards)

@@ -139,9 +139,7 @@ static void fault_print(struct verify_report *report, const struct tokmap_error 
     cli_report_item(out);
     cli_member(out, "path", cli_text(fault->path));
     if (fault_block(report, fault, &block, &end)) {
-        cli_member(out, "block", cli_number(block));
-        cli_member(out, "first_byte", cli_number(block * BLOCK_BYTES));
-        cli_member(out, "end_byte", cli_number(end));
+        cli_numbers(out, "block|first_byte|end_byte", block, block * BLOCK_BYTES, end);
     } else if (fault->offset != TOKMAP_NO_OFFSET) {
         cli_member(out, "offset", cli_number(fault->offset));
     }
@@ -323,16 +321,11 @@ static int verify_name(const struct cli_command *command, const struct verify_ar
     cli_report_close(&report.out);
     cli_member(&report.out, "sound", cli_bool(status == TOKMAP_OK));
     if (is_plan) {
-        cli_member(&report.out, "rows", cli_number(sum.plan.rows));
-        cli_member(&report.out, "segments", cli_number(sum.plan.segments));
-        cli_member(&report.out, "tokens", cli_number(sum.plan.tokens));
+        cli_numbers(&report.out, "rows|segments|tokens", sum.plan.rows, sum.plan.segments, sum.plan.tokens);
     } else {
         cli_member(&report.out, "complete", cli_bool(status == TOKMAP_OK || (is_fault(status) && sum.result.bytes)));
-        cli_member(&report.out, "tokens", cli_number(sum.info.tokens));
-        cli_member(&report.out, "documents", cli_number(sum.info.documents));
-        cli_member(&report.out, "shards", cli_number(sum.info.shards));
-        cli_member(&report.out, "blocks", cli_number(sum.result.blocks));
-        cli_member(&report.out, "bytes", cli_number(sum.result.bytes));
+        cli_numbers(&report.out, "tokens|documents|shards|blocks|bytes", sum.info.tokens, sum.info.documents,
+                    sum.info.shards, sum.result.blocks, sum.result.bytes);
         cli_member(&report.out, "seconds", cli_real(seconds));
     }
     cli_report_end(&report.out);

@@ -610,17 +610,13 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
     cli_member(report, "steps", cli_number(samples->steps));
     cli_member(report, "rows", cli_number(samples->rows));
     cli_member(report, "all_ranks", cli_bool(samples->all_ranks));
-    cli_member(report, "work_p50", cli_number(samples->work_p50));
-    cli_member(report, "work_p99", cli_number(samples->work_p99));
-    cli_member(report, "work_max", cli_number(samples->work_most));
+    cli_numbers(report, "work_p50|work_p99|work_max", samples->work_p50, samples->work_p99, samples->work_most);
     cli_member(report, "slowest_p50", cli_real(samples->slowest_p50));
     cli_member(report, "slowest_p99", cli_real(samples->slowest_p99));
     cli_member(report, "slowest_max", cli_real(samples->slowest_most));
-    cli_member(report, "documents_max", cli_number(samples->documents_most));
-    cli_member(report, "documents_bound", cli_number(samples->documents_bound));
-    cli_member(report, "cu_seqlens", cli_number(audit->call_rows_most * samples->documents_bound + 1));
-    cli_member(report, "targets", cli_number(samples->targets));
-    cli_member(report, "targets_counted", cli_number(samples->counted));
+    cli_numbers(report, "documents_max|documents_bound|cu_seqlens|targets|targets_counted", samples->documents_most,
+                samples->documents_bound, audit->call_rows_most * samples->documents_bound + 1, samples->targets,
+                samples->counted);
     cli_report_close(report);
 }
 
@@ -646,20 +642,13 @@ static void facts_json(const struct audit *audit, struct cli_report *report)
 {
     uint64_t counted = 0;
     cli_member(report, "ok", cli_bool(audit_good(audit)));
-    cli_member(report, "steps", cli_number(audit->steps));
-    cli_member(report, "delivered", cli_number(audit->delivered));
-    cli_member(report, "draws", cli_number(audit->draws));
-    cli_member(report, "draws_counted", cli_number(draws_before(audit, audit->counted_steps, &counted) ? counted : 0));
-    cli_member(report, "tokens", cli_number(audit->tokens));
-    cli_member(report, "seq_len", cli_number(audit->info.seq_len));
-    cli_member(report, "batch", cli_number(audit->info.batch));
+    cli_numbers(report, "steps|delivered|draws|draws_counted|tokens|seq_len|batch", audit->steps, audit->delivered,
+                audit->draws, draws_before(audit, audit->counted_steps, &counted) ? counted : 0, audit->tokens,
+                audit->info.seq_len, audit->info.batch);
     cli_member(report, "windows", cli_number_if(audit->plain, audit->source.windows));
     cli_member(report, "tail", cli_number_if(audit->plain, audit->source.tail));
-    cli_member(report, "remainder", cli_number(audit->info.remainder));
-    cli_member(report, "ranks", cli_number(audit->given->ranks));
-    cli_member(report, "calls", cli_number(audit->calls_most));
-    cli_member(report, "rank_rows_min", cli_number(audit->rows_least));
-    cli_member(report, "rank_rows_max", cli_number(audit->rows_most));
+    cli_numbers(report, "remainder|ranks|calls|rank_rows_min|rank_rows_max", audit->info.remainder, audit->given->ranks,
+                audit->calls_most, audit->rows_least, audit->rows_most);
     cli_report_array(report, "skipped");
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         cli_member_pair(report, NULL, audit->skips[i].first, audit->skips[i].end);

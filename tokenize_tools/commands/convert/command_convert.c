@@ -68,14 +68,11 @@ static void conversion_report(const struct convert_arguments *given, const char 
     cli_member(&report, "dataset", cli_text(name));
     cli_member(&report, "output", cli_text(given->prefix));
     cli_member(&report, "format", cli_text(target_name(given)));
-    cli_member(&report, "tokens", cli_number(written->tokens));
-    cli_member(&report, "documents", cli_number(written->documents));
-    cli_member(&report, "documents_lost", cli_number(written->lost));
+    cli_numbers(&report, "tokens|documents|documents_lost", written->tokens, written->documents, written->lost);
     cli_member(&report, "masked", cli_bool(result->masked));
     cli_member(&report, "mask_dropped", cli_bool(result->mask_dropped));
-    cli_member(&report, "columns_dropped", cli_number(result->columns));
-    cli_member(&report, "written_bytes", cli_number(written->written_bytes));
-    cli_member(&report, "shared_bytes", cli_number(written->shared_bytes));
+    cli_numbers(&report, "columns_dropped|written_bytes|shared_bytes", result->columns, written->written_bytes,
+                written->shared_bytes);
     cli_member(&report, "content", cli_text(given->to == TO_SHARD ? ID_HEX(result->content) : NULL));
     cli_member(&report, "seconds", cli_real(seconds));
     cli_report_end(&report);

@@ -257,9 +257,7 @@ static void document_list(struct finding *finding, const struct tokmap_document 
     }
     cli_report_begin(&report, true, NULL);
     cli_member(&report, "source", cli_text(finding->name));
-    cli_member(&report, "document", cli_number(document->number));
-    cli_member(&report, "first_token", cli_number(document->first_token));
-    cli_member(&report, "tokens", cli_number(document->tokens));
+    cli_numbers(&report, "document|first_token|tokens", document->number, document->first_token, document->tokens);
     if (!tokmap_dataset_origin(finding->dataset, document->number, &origin, NULL)) {
         cli_member(&report, "input", cli_bytes_text(origin.path, origin.path_bytes));
         cli_member(&report, "record", cli_number(origin.record));

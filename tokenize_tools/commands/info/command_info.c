@@ -402,9 +402,7 @@ static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_
         cli_member(report, "windows_left", cli_number(left));
     }
     cli_report_object(report, "documents_a_row");
-    cli_member(report, "p50", cli_number(rows->p50));
-    cli_member(report, "p999", cli_number(rows->p999));
-    cli_member(report, "max", cli_number(rows->largest));
+    cli_numbers(report, "p50|p999|max", rows->p50, rows->p999, rows->largest);
     if (part)
         cli_member(report, "windows_counted", cli_number(rows->counted));
     if (rows->counted && rows->largest)

@@ -357,9 +357,8 @@ static void input_report(const struct pack_report *report, struct cli_report *ou
             : some ? "around the texts, and line ends; dictionaries and other columns of Parquet"
                    : "around the texts, and line ends");
     line_if(out, "skipped_bytes", "  skipped bytes", counts->skipped_bytes, "");
-    cli_member(out, "documents", cli_number(counts->documents));
-    cli_member(out, "empty_documents", cli_number(counts->empty_documents));
-    cli_member(out, "records_skipped", cli_number(counts->records_skipped));
+    cli_numbers(out, "documents|empty_documents|records_skipped", counts->documents, counts->empty_documents,
+                counts->records_skipped);
     line_if(out, "blank_lines", "blank lines", counts->blank_lines, "");
     line_if(out, "about_records", "WARC records", counts->about_records,
             "about others, so they are structure: warcinfo, metadata, request");
@@ -391,9 +390,7 @@ static void output_members(const struct pack_report *report, struct cli_report *
         for (uint32_t i = 0; i < report->split->count; i++) {
             const struct shard_set_result *set = &result->sets[i];
             cli_report_object(out, report->split->sets[i].name);
-            cli_member(out, "documents", cli_number(set->documents));
-            cli_member(out, "tokens", cli_number(set->tokens));
-            cli_member(out, "shards", cli_number(set->shards));
+            cli_numbers(out, "documents|tokens|shards", set->documents, set->tokens, set->shards);
             cli_member(out, "content", cli_text(HASH128_HEX(set->content)));
             cli_report_close(out);
         }
@@ -427,10 +424,7 @@ static void content_members(const struct pack_report *report, struct cli_report 
     }
     if (report->fim) {
         cli_report_object(out, "fim");
-        cli_member(out, "psm", cli_number(result->fim.psm));
-        cli_member(out, "spm", cli_number(result->fim.spm));
-        cli_member(out, "left", cli_number(result->fim.left));
-        cli_member(out, "tokens", cli_number(result->fim.tokens));
+        cli_numbers(out, "psm|spm|left|tokens", result->fim.psm, result->fim.spm, result->fim.left, result->fim.tokens);
         cli_report_close(out);
     }
     if (!report->corpus->column_count)
@@ -445,10 +439,8 @@ static void tokens_members(const struct pack_report *report, struct cli_report *
 {
     const struct pack_result *result = report->result;
     const uint64_t tokens = report->corpus->content == CORPUS_CONTENT_IDS ? 0 : text_tokens(result);
-    cli_member(out, "tokens", cli_number(result->tokens));
-    cli_member(out, "eod_tokens", cli_number(result->eod_tokens));
-    cli_member(out, "bos_tokens", cli_number(result->bos_tokens));
-    cli_member(out, "largest_id", cli_number(result->largest_id));
+    cli_numbers(out, "tokens|eod_tokens|bos_tokens|largest_id", result->tokens, result->eod_tokens, result->bos_tokens,
+                result->largest_id);
     content_members(report, out);
     cli_member(out, "bytes_per_token",
                tokens ? cli_real((double)result->counts.text_bytes / (double)tokens) : cli_null());

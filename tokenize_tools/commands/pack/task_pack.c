@@ -284,23 +284,13 @@ static void tasks_report(const char *prefix, bool complete, const struct task_st
     cli_report_begin(&report, json, NULL);
     cli_member(&report, "output", cli_text(prefix));
     cli_member(&report, "complete", cli_bool(complete));
-    cli_member(&report, "working", cli_number(sum->working));
-    cli_member(&report, "done", cli_number(sum->done));
-    cli_member(&report, "run_again", cli_number(sum->again));
-    cli_member(&report, "failed", cli_number(sum->failed));
-    cli_member(&report, "stopped", cli_number(sum->stopped));
-    cli_member(&report, "not_begun", cli_number(sum->absent));
+    cli_numbers(&report, "working|done|run_again|failed|stopped|not_begun", sum->working, sum->done, sum->again,
+                sum->failed, sum->stopped, sum->absent);
     cli_member(&report, "stage", cli_text(stages[sum->stage]));
-    cli_member(&report, "not_in_stage", cli_number(sum->behind));
-    cli_member(&report, "units", cli_number(sum->units));
-    cli_member(&report, "units_done", cli_number(sum->units_done));
+    cli_numbers(&report, "not_in_stage|units|units_done", sum->behind, sum->units, sum->units_done);
     cli_member(&report, "units_all", cli_number_if(sum->units_all, sum->units_all));
-    cli_member(&report, "documents", cli_number(sum->documents));
-    cli_member(&report, "dropped", cli_number(sum->dropped));
-    cli_member(&report, "skipped", cli_number(sum->skipped));
-    cli_member(&report, "tokens", cli_number(sum->tokens));
-    cli_member(&report, "bytes", cli_number(sum->bytes));
-    cli_member(&report, "bytes_all", cli_number(sum->bytes_all));
+    cli_numbers(&report, "documents|dropped|skipped|tokens|bytes|bytes_all", sum->documents, sum->dropped, sum->skipped,
+                sum->tokens, sum->bytes, sum->bytes_all);
     cli_member(&report, "bytes_per_second", cli_real(sum->rate));
     cli_member(&report, "seconds_left", seconds_left(sum->left));
     cli_report_list(&report, "tasks",
@@ -535,17 +525,13 @@ void task_end_json(const struct task_end *end)
     cli_member(&report, "task", cli_number(end->arguments->task));
     cli_member(&report, "tasks", cli_number(end->arguments->tasks));
     cli_member_text_if(&report, "variables", end->arguments->variables);
-    cli_member(&report, "units", cli_number(outcome->end - outcome->first));
-    cli_member(&report, "units_done_before", cli_number(outcome->done_before));
-    cli_member(&report, "units_all", cli_number(end->units));
-    cli_member(&report, "units_missing", cli_number(outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0));
+    cli_numbers(&report, "units|units_done_before|units_all|units_missing", outcome->end - outcome->first,
+                outcome->done_before, end->units, outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0);
     cli_member(&report, "stage",
                cli_text(stages[outcome->left.missing ? outcome->left.stage
                                : end->shuffles       ? TASK_MERGES
                                                      : TASK_PACKS]));
-    cli_member(&report, "stage_missing", cli_number(outcome->left.missing));
-    cli_member(&report, "documents", cli_number(outcome->documents));
-    cli_member(&report, "tokens", cli_number(outcome->tokens));
+    cli_numbers(&report, "stage_missing|documents|tokens", outcome->left.missing, outcome->documents, outcome->tokens);
     cli_member(&report, "complete", cli_bool(outcome->finished));
     cli_member(&report, "seconds", cli_real(end->seconds));
     cli_report_end(&report);

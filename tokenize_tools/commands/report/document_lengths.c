@@ -333,10 +333,7 @@ void lengths_members(const struct lengths *lengths, struct cli_report *report)
         return;
     }
     cli_report_object(report, "document_tokens");
-    cli_member(report, "p50", cli_number(lengths->p50));
-    cli_member(report, "p90", cli_number(lengths->p90));
-    cli_member(report, "p99", cli_number(lengths->p99));
-    cli_member(report, "max", cli_number(lengths->largest));
+    cli_numbers(report, "p50|p90|p99|max", lengths->p50, lengths->p90, lengths->p99, lengths->largest);
     cli_member(report, "mean", cli_real(lengths->mean));
     cli_report_close(report);
 }

@@ -247,9 +247,8 @@ static void sources_report(const struct mixture_report *mixture, struct cli_repo
         cli_row(report, "share", "%.4g%%", percent((double)source->tokens, all));
         cli_fact_number(report, "tokens_after_epoch_0", "after epoch 0", source->later_tokens);
         cli_fact(report, "epochs", "epochs", cli_real(source->epochs), "%.4g%s", source->epochs, limit);
-        cli_member(report, "epochs_begun", cli_number(source->epochs_begun));
-        cli_member(report, "epochs_most", cli_number(source->epochs_most));
-        cli_member(report, "epochs_cut", cli_number(source->cuts));
+        cli_numbers(report, "epochs_begun|epochs_most|epochs_cut", source->epochs_begun, source->epochs_most,
+                    source->cuts);
         const bool same = source->windows == source->windows_first;
         cli_fact(report, "windows", "windows of an epoch", cli_number(source->windows_first), "%s%s%s",
                  CLI_COUNT(source->windows_first), same ? "" : ", later ", same ? "" : CLI_COUNT(source->windows));
@@ -329,11 +328,8 @@ static void cuts_report(const struct mixture_report *mixture, struct cli_report 
                       CLI_COUNT(cut->step), name, CLI_COUNT(cut->epoch + 1), CLI_COUNT(cut->epoch),
                       CLI_COUNT(cut->shown), CLI_COUNT(cut->windows));
         cli_member(report, "source", cli_text(name));
-        cli_member(report, "step", cli_number(cut->step));
-        cli_member(report, "epoch", cli_number(cut->epoch));
-        cli_member(report, "windows_shown", cli_number(cut->shown));
-        cli_member(report, "windows", cli_number(cut->windows));
-        cli_member(report, "seq_len", cli_number(cut->seq_len));
+        cli_numbers(report, "step|epoch|windows_shown|windows|seq_len", cut->step, cut->epoch, cut->shown, cut->windows,
+                    cut->seq_len);
         cli_report_close(report);
     }
     cli_report_close(report);
@@ -447,9 +443,7 @@ static void exclusion_rows(const struct tokmap_run *run, struct cli_report *repo
         cli_row(report, "excluded", "%s with %s, from step %s on: %.200s", CLI_COUNTED(list->documents, "document"),
                 CLI_COUNTED(list->tokens, "token"), CLI_COUNT(list->step), list->path);
         cli_member(report, "list", cli_text(list->path));
-        cli_member(report, "step", cli_number(list->step));
-        cli_member(report, "documents", cli_number(list->documents));
-        cli_member(report, "tokens", cli_number(list->tokens));
+        cli_numbers(report, "step|documents|tokens", list->step, list->documents, list->tokens);
         cli_report_close(report);
     }
     cli_report_close(report);
@@ -470,9 +464,7 @@ void run_about_validations(const struct tokmap_run *run, struct cli_report *repo
                 CLI_COUNTED(data.tokens, "token"));
         cli_member(report, "name", cli_text(source.name));
         cli_member(report, "data", cli_text(source.data));
-        cli_member(report, "tokens", cli_number(data.tokens));
-        cli_member(report, "documents", cli_number(data.documents));
-        cli_member(report, "windows", cli_number(source.windows));
+        cli_numbers(report, "tokens|documents|windows", data.tokens, data.documents, source.windows);
         cli_report_close(report);
     }
     cli_report_close(report);
@@ -585,9 +577,7 @@ static void run_phases_report(const struct run_about *about, struct cli_report *
             cli_report_item(report);
             cli_fact_text(report, "source", "source", source_get(about, share.source).name);
             cli_fact(report, "share", "share", cli_real(weight / weights), "%.4g%%", 100.0 * weight / weights);
-            cli_member(report, "weight", cli_number(share.weight));
-            cli_member(report, "weights", cli_number(share.weights));
-            cli_member(report, "windows", cli_number(share.windows));
+            cli_numbers(report, "weight|weights|windows", share.weight, share.weights, share.windows);
             cli_fact(report, "draws", "rows", cli_number_if(ends, share.draws), "%s",
                      ends ? CLI_COUNT(share.draws) : "endless");
             cli_report_close(report);

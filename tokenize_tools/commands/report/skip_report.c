@@ -391,9 +391,7 @@ void skip_report_to(const struct skip_report *skips, const struct corpus_counts 
             printf("  %s:\n    %s\n", items_text(left_out->files, left_out->records, text),
                    corpus_reason_text((enum corpus_reason)i));
         cli_report_object(report, corpus_reason_word((enum corpus_reason)i));
-        cli_member(report, "files", cli_number(left_out->files));
-        cli_member(report, "records", cli_number(left_out->records));
-        cli_member(report, "bytes", cli_number(left_out->bytes));
+        cli_numbers(report, "files|records|bytes", left_out->files, left_out->records, left_out->bytes);
         cli_report_close(report);
     }
     cli_report_close(report);

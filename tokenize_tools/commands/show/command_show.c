@@ -205,9 +205,7 @@ static void item_head_print(const struct showing *show, const struct item *item)
 static void place_members(const struct showing *show, const struct tokmap_place *place, struct cli_report *report)
 {
     const bool drawn = place->source != TOKMAP_NO_SOURCE;
-    cli_member(report, "step", cli_number(place->step));
-    cli_member(report, "row", cli_number(place->row));
-    cli_member(report, "draw", cli_number(place->draw));
+    cli_numbers(report, "step|row|draw", place->step, place->row, place->draw);
     cli_member(report, "source", cli_number_if(drawn, place->source));
     if (show->sources > 1 && drawn)
         cli_member(report, "name", cli_text(show->source.name));
@@ -525,9 +523,7 @@ static void place_print(const struct showing *show, const struct sharing_row *ro
     struct cli_report report;
     cli_report_begin(&report, show->given->json, NULL);
     place_members(show, place, &report);
-    cli_member(&report, "first_token", cli_number(place->first_token));
-    cli_member(&report, "tokens", cli_number(place->tokens));
-    cli_member(&report, "shared", cli_number(row->shared));
+    cli_numbers(&report, "first_token|tokens|shared", place->first_token, place->tokens, row->shared);
     cli_report_end(&report);
     if (show->given->json)
         return;

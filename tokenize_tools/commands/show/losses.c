@@ -431,9 +431,7 @@ void loss_members(const struct loss *loss, const struct also *also, struct cli_r
     cli_report_array(report, "also");
     for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++) {
         cli_report_item(report);
-        cli_member(report, "step", cli_number(also->of[i].step));
-        cli_member(report, "row", cli_number(also->of[i].row));
-        cli_member(report, "shared", cli_number(also->of[i].shared));
+        cli_numbers(report, "step|row|shared", also->of[i].step, also->of[i].row, also->of[i].shared);
         cli_report_close(report);
     }
     cli_report_close(report);

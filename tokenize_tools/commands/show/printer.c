@@ -529,12 +529,8 @@ static void value_member(void *user, const char *name, const struct tokmap_value
 void part_members(const struct part *part, struct cli_report *report)
 {
     const bool is_line = part->path && part_is_line(part);
-    cli_member(report, "document", cli_number(part->document.number));
-    cli_member(report, "first_token", cli_number(part->document.first_token));
-    cli_member(report, "tokens", cli_number(part->document.tokens));
-    cli_member(report, "from", cli_number(part->from));
-    cli_member(report, "count", cli_number(part->count));
-    cli_member(report, "offset", cli_number(part->offset));
+    cli_numbers(report, "document|first_token|tokens|from|count|offset", part->document.number,
+                part->document.first_token, part->document.tokens, part->from, part->count, part->offset);
     if (part->excluded)
         cli_member(report, "excluded", cli_bool(true));
     cli_member(report, "shard", cli_text(part->tokens_path));

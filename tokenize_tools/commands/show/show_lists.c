@@ -47,14 +47,8 @@ static void row_print(struct exposing *exposing, const struct sharing_row *row)
                   document->tokens);
     cli_report_begin(&report, exposing->given->json, NULL);
     cli_member(&report, "source", cli_text(source));
-    cli_member(&report, "document", cli_number(document->number));
-    cli_member(&report, "step", cli_number(place->step));
-    cli_member(&report, "row", cli_number(place->row));
-    cli_member(&report, "draw", cli_number(place->draw));
-    cli_member(&report, "epoch", cli_number(place->epoch));
-    cli_member(&report, "window", cli_number(place->window));
-    cli_member(&report, "shared", cli_number(row->shared));
-    cli_member(&report, "tokens", cli_number(document->tokens));
+    cli_numbers(&report, "document|step|row|draw|epoch|window|shared|tokens", document->number, place->step, place->row,
+                place->draw, place->epoch, place->window, row->shared, document->tokens);
     cli_report_end(&report);
 }
 

@@ -45,10 +45,8 @@ static void drop_add(struct cli_report *report, const struct shard_about *about)
     cli_member_text_if(report, "dedup", about->dedup ? "exact" : about->minhash ? "minhash" : NULL);
     if (about->minhash) {
         cli_report_object(report, "minhash");
-        cli_member(report, "ngram", cli_number(about->minhash->words));
-        cli_member(report, "bands", cli_number(about->minhash->bands));
-        cli_member(report, "rows", cli_number(about->minhash->rows));
-        cli_member(report, "seed", cli_number(MINHASH_SEED));
+        cli_numbers(report, "ngram|bands|rows|seed", about->minhash->words, about->minhash->bands, about->minhash->rows,
+                    MINHASH_SEED);
         cli_report_close(report);
     }
     if (about->listed) {
@@ -75,9 +73,7 @@ static void fim_add(struct cli_report *report, const struct fim *fim)
     cli_member(report, "spm_form", cli_text(fim->spm_form));
     cli_member(report, "seed", cli_number(fim->seed));
     cli_member_number_if(report, "unit", fim->unit);
-    cli_member(report, "prefix", cli_number(fim->prefix_id));
-    cli_member(report, "middle", cli_number(fim->middle_id));
-    cli_member(report, "suffix", cli_number(fim->suffix_id));
+    cli_numbers(report, "prefix|middle|suffix", fim->prefix_id, fim->middle_id, fim->suffix_id);
     if (fim->end_id != TOKMAP_NO_ID)
         cli_member(report, "end", cli_number(fim->end_id));
     cli_report_close(report);
@@ -156,9 +152,8 @@ static void totals_add(struct cli_report *report, const struct shard_about *abou
     }
     cli_member(report, "documents", cli_number(totals->documents));
     if (!about->shard) {
-        cli_member(report, "records_skipped", cli_number(counts->records_skipped));
-        cli_member(report, "sequences_replaced", cli_number(counts->replaced));
-        cli_member(report, "input_bytes", cli_number(counts->stream_bytes));
+        cli_numbers(report, "records_skipped|sequences_replaced|input_bytes", counts->records_skipped, counts->replaced,
+                    counts->stream_bytes);
     }
     if (about->corpus->content != CORPUS_CONTENT_IDS)
         cli_member(report, "text_bytes", cli_number(totals->text_bytes));
