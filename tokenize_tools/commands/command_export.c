@@ -511,9 +511,9 @@ static void worker_free(struct worker *worker)
 static enum tokmap_status text_export(struct exporting *options, struct export_result *result,
                                       struct tokmap_error *error)
 {
-    struct export export = {.options = options, .next = options->first, .info = {.size = sizeof export.info}};
-    enum tokmap_status status = tokmap_dataset_info(options->dataset, &export.info);
-    assert(!status && export.info.shards && options->first <= options->end && options->end <= export.info.documents);
+    struct export export = {.options = options, .next = options->first, .info = info_of_dataset(options->dataset)};
+    enum tokmap_status status = TOKMAP_OK;
+    assert(export.info.shards && options->first <= options->end && options->end <= export.info.documents);
     assert(options->threads && options->threads <= THREADS_MOST);
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (!workers || os_mutex_new(&export.mutex) || os_condition_new(&export.changed))
@@ -572,11 +572,8 @@ static void export_report(const struct exporting *exporting, const char *name, c
 static enum tokmap_status range_set(struct exporting *options, const char *name, uint64_t *tokens,
                                     struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(options->dataset);
     struct tokmap_document first = {0}, last = {0};
-    enum tokmap_status status = tokmap_dataset_info(options->dataset, &info);
-    if (status)
-        return error_set(error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     options->first = options->documents.given ? options->documents.first : 0;
     options->end = options->documents.given ? options->documents.end : info.documents;
     if (options->end > info.documents)
@@ -588,7 +585,7 @@ static enum tokmap_status range_set(struct exporting *options, const char *name,
         return tokmap_dataset_document(options->dataset, 0, &first, error);
     if (options->first == options->end)
         return TOKMAP_OK;
-    status = tokmap_dataset_document(options->dataset, options->first, &first, error);
+    enum tokmap_status status = tokmap_dataset_document(options->dataset, options->first, &first, error);
     if (!status)
         status = tokmap_dataset_document(options->dataset, options->end - 1, &last, error);
     *tokens = last.first_token + last.tokens - first.first_token;
@@ -598,15 +595,14 @@ static enum tokmap_status range_set(struct exporting *options, const char *name,
 /* With --force, a wrong name could replace the dataset by its own text. */
 static enum tokmap_status output_check(const struct exporting *exporting, const char *name, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(exporting->dataset);
     struct os_stat output;
-    enum tokmap_status status = tokmap_dataset_info(exporting->dataset, &info);
-    if (status || os_stat(exporting->output, &output))
-        return status;
+    if (os_stat(exporting->output, &output))
+        return TOKMAP_OK;
     bool own = output_is_file(name, &output);
     for (uint64_t number = 0; number < info.shards && !own; number++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        status = tokmap_dataset_shard(exporting->dataset, number, &shard, error);
+        const enum tokmap_status status = tokmap_dataset_shard(exporting->dataset, number, &shard, error);
         if (status)
             return status;
         own = output_is_file(shard.index_path, &output) || output_is_file(shard.tokens_path, &output);

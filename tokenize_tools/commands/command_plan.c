@@ -71,11 +71,9 @@ static enum tokmap_status plan_make(struct planning *planning, const struct tokm
                                     struct planner_result *result, struct plan_header *header,
                                     struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct planner *planner = NULL;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (!status)
-        status = planner_new(&planner, &planning->options, error);
+    enum tokmap_status status = planner_new(&planner, &planning->options, error);
     if (!status)
         status = documents_add(planning, planner, dataset, &info, error);
     if (!status) {

@@ -443,8 +443,8 @@ static void check_slices(struct replay *replay, uint64_t step, uint64_t batch)
 /* Finds the rows of the active sections. Returns without setting replay->differs if the run has them. */
 static enum tokmap_status find_slices(struct replay *replay, uint64_t step, uint64_t batch, struct tokmap_error *error)
 {
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
-    enum tokmap_status status = tokmap_run_phase(replay->run, tokmap_run_phase_at(replay->run, step), &phase);
+    const struct tokmap_phase_info phase = info_of_phase(replay->run, tokmap_run_phase_at(replay->run, step));
+    enum tokmap_status status = TOKMAP_OK;
     memset(replay->wanted, 0, batch);
     for (size_t i = 0; i < replay->active_count && !status; i++) {
         struct section *section = replay->active[i];
@@ -534,15 +534,13 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
         return status;
     run_warn(program, replay->run, name);
     sources_warn(program, replay->run, name);
-    replay->info.size = sizeof replay->info;
-    status = tokmap_run_info(replay->run, &replay->info);
+    replay->info = info_of_run(replay->run);
     const uint64_t row_bytes = (replay->info.seq_len_most + replay->info.lookahead) * 4;
     options.fields = 0;
     options.threads = 0;
     options.rows = max64(1, min64(READ_BYTES / row_bytes, ROWS_AT_ONCE));
     options.trust_files = 1; /* a wrong id is a difference */
-    if (!status)
-        status = tokmap_loader_open(&replay->loader, replay->run, &options, error);
+    status = tokmap_loader_open(&replay->loader, replay->run, &options, error);
     if (status)
         return status;
     status = tokmap_loader_read(replay->loader, NULL, NULL, 0, NULL, &batch, error);

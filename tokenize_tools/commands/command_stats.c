@@ -131,12 +131,9 @@ static enum tokmap_status stats_gather(struct stats *stats, const struct stats_a
                                        struct tokmap_error *error)
 {
     const int mode = given->quiet ? CLI_PROGRESS_NONE : given->progress;
-    stats->info.size = sizeof stats->info;
+    stats->info = info_of_dataset(stats->dataset);
     stats->with_ids = !given->no_ids;
-    enum tokmap_status status = tokmap_dataset_info(stats->dataset, &stats->info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-    status = stats_tokenizer(stats, given, error);
+    enum tokmap_status status = stats_tokenizer(stats, given, error);
     if (!status)
         status = document_report_make(&stats->documents, stats->dataset, given->threads, true, mode, error);
     if (!status)

@@ -49,8 +49,8 @@ static enum tokmap_status documents_check(const struct plan *plan, const struct 
                                           int (*progress)(void *user, uint64_t done, uint64_t total), void *user,
                                           struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     uint64_t next = 0;
     for (uint64_t number = 0; number < info.documents && !status; number++) {
         struct tokmap_document document;
@@ -188,7 +188,7 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
                                          const struct verify_arguments *given, struct verify_report *report,
                                          struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
     const uint64_t faults = report->faults;
     dataset_warn(program, dataset, name);
@@ -198,10 +198,8 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
     options.progress = progressed;
     options.user = report;
     report->dataset = dataset;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    if (!status)
-        status = tokmap_dataset_verify(dataset, &options, &result, error);
+    const enum tokmap_status status = tokmap_dataset_verify(dataset, &options, &result, error);
     cli_progress_end(&report->progress);
     /* The status of the whole is printed if the library reported no fault by itself. */
     if (is_fault(status) && report->faults == faults)
@@ -233,9 +231,8 @@ static enum tokmap_status plan_verify_named(const char *plan, const struct tokma
 /* Returns whether an earlier source of the run reads the same dataset. */
 static bool is_repeated(const struct tokmap_run *run, uint64_t number, const char *data)
 {
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     for (uint64_t before = 0; before < number; before++)
-        if (!tokmap_run_source(run, before, &source) && !strcmp(source.data, data))
+        if (!strcmp(info_of_source(run, before).data, data))
             return true;
     return false;
 }
@@ -245,13 +242,13 @@ static enum tokmap_status run_verify(const struct tokmap_run *run, const char *n
                                      const struct verify_arguments *given, struct verify_report *report,
                                      struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    enum tokmap_status status = tokmap_run_info(run, &info), found = TOKMAP_OK;
+    const struct tokmap_run_info info = info_of_run(run);
+    enum tokmap_status status = TOKMAP_OK, found = TOKMAP_OK;
     const uint64_t datasets = info.sources + info.validations;
     for (uint64_t i = 0; i < datasets && (!status || is_fault(status)); i++) {
-        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-        status = tokmap_run_source(run, i, &source);
-        if (!status && !is_repeated(run, i, source.data))
+        const struct tokmap_source_info source = info_of_source(run, i);
+        status = TOKMAP_OK;
+        if (!is_repeated(run, i, source.data))
             status = dataset_verify(source.dataset, datasets == 1 ? name : source.data, given, report, sum, error);
         found = found ? found : status;
         if (source.plan && (!status || is_fault(status)))

@@ -154,9 +154,8 @@ static struct epoch epoch_of(const struct audit *audit, uint64_t number)
  * 2^63 or more. */
 static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *draws)
 {
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
-    if (tokmap_run_phase(audit->run, tokmap_run_phase_at(audit->run, step), &phase) ||
-        mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
+    const struct tokmap_phase_info phase = info_of_phase(audit->run, tokmap_run_phase_at(audit->run, step));
+    if (mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
         *draws >> 63)
         return false;
     if (audit->info.tail_pad && step && step == audit->info.steps)
@@ -573,12 +572,9 @@ static void facts_print(const struct audit *audit)
                CLI_COUNTED(rows - tokmap_run_real_rows(audit->run, audit->steps - 1), "row"));
     }
     for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
-        struct tokmap_source_info held_out = TOKMAP_SOURCE_INFO_INIT;
-        struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
-        if (!tokmap_run_source(audit->run, audit->info.sources + i, &held_out) &&
-            !tokmap_dataset_info(held_out.dataset, &data))
-            cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
-                      CLI_COUNTED(data.tokens, "token"));
+        const struct tokmap_source_info held_out = info_of_source(audit->run, audit->info.sources + i);
+        cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
+                  CLI_COUNTED(info_of_dataset(held_out.dataset).tokens, "token"));
     }
     if (audit->info.validations > VALIDATIONS_PRINTED)
         printf("... and %" PRIu64 " more validation sets; --json lists all\n",
@@ -744,12 +740,8 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
 {
     struct tokmap_error error = {0};
     audit->run = audit->target->run;
-    audit->info.size = sizeof audit->info;
-    audit->source.size = sizeof audit->source;
-    if (tokmap_run_info(audit->run, &audit->info) || tokmap_run_source(audit->run, 0, &audit->source)) {
-        cli_say(program, "the run cannot be described");
-        return CLI_FAILED;
-    }
+    audit->info = info_of_run(audit->run);
+    audit->source = info_of_source(audit->run, 0);
     audit->source.tail = run_about_tail(&audit->info, &audit->source, audit->info.seq_len, audit->source.windows);
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     audit->remote = !audit->given->sample_given && run_is_remote(audit->run);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "order/blocks.h"
@@ -118,9 +119,9 @@ static bool chunk_take(struct counting *counting, struct chunk *chunk)
     bool taken = false;
     os_mutex_lock(counting->mutex);
     if (counting->next_step < counting->steps) {
-        chunk->about.size = sizeof chunk->about;
+        taken = true;
         chunk->phase = tokmap_run_phase_at(run, counting->next_step);
-        taken = tokmap_run_phase(run, chunk->phase, &chunk->about) == TOKMAP_OK;
+        chunk->about = info_of_phase(run, chunk->phase);
         const uint64_t rows = max64(CHUNK_ROWS, CHUNK_SHARES * chunk->about.shares);
         chunk->first_step = counting->next_step;
         chunk->end_step = min64(min64(counting->steps, chunk->about.end_step),
@@ -172,17 +173,14 @@ static bool chunk_prepare(struct counter *counter)
     }
     counter->expected_count = count;
     for (uint64_t i = 0; i < count; i++) {
-        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         struct expected *expected = &counter->expected[i];
-        enum tokmap_status status = expected_compute(counter, counter->chunk.first_step, i, expected);
-        if (!status)
-            status = tokmap_run_source(counting->coverage->run, expected->source, &source);
+        const enum tokmap_status status = expected_compute(counter, counter->chunk.first_step, i, expected);
         if (status) {
             counting_stop(counting, error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described"),
                           &error);
             return false;
         }
-        expected->name = source.name;
+        expected->name = info_of_source(counting->coverage->run, expected->source).name;
         counter->share_of[expected->source] = i;
     }
     return true;
@@ -445,20 +443,15 @@ static void counting_run(struct counting *counting)
 
 static uint64_t rows_before(const struct tokmap_run *run, uint64_t step)
 {
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
-    const enum tokmap_status status = tokmap_run_phase(run, tokmap_run_phase_at(run, step), &phase);
-    assert(!status);
-    return status ? 0 : phase.first_draw + (step - phase.first_step) * phase.batch;
+    const struct tokmap_phase_info phase = info_of_phase(run, tokmap_run_phase_at(run, step));
+    return phase.first_draw + (step - phase.first_step) * phase.batch;
 }
 
 enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t steps, char fault[COVERAGE_FAULT],
                                   struct tokmap_error *error)
 {
-    struct counting counting = {.coverage = coverage, .info = {.size = sizeof counting.info}, .steps = steps};
-    const enum tokmap_status status = tokmap_run_info(coverage->run, &counting.info);
-    assert(!status && steps <= counting.info.steps);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
+    struct counting counting = {.coverage = coverage, .info = info_of_run(coverage->run), .steps = steps};
+    assert(steps <= counting.info.steps);
     counting.rows = rows_before(coverage->run, steps);
     if (os_mutex_new(&counting.mutex))
         return error_set_memory(error, "counting windows", 64);

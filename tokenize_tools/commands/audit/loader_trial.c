@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
@@ -70,8 +71,8 @@ void loader_trial_end(struct loader_trial *trial)
 static enum tokmap_status tokens_copy(struct loader_trial *trial, const struct tokmap_dataset *dataset, uint64_t first,
                                       uint64_t count, uint64_t at, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info about = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &about);
+    const struct tokmap_dataset_info about = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     while (count && !status) {
         const uint64_t from = first % about.tokens, part = min64(count, about.tokens - from);
         uint8_t *into = trial->expected + at * trial->info.width;
@@ -117,11 +118,10 @@ static enum tokmap_status row_expect(struct loader_trial *trial, const struct to
     enum tokmap_status status = run_row_extents(trial->run, place, trial->extents, trial->extents_most, &count, error);
     for (uint64_t i = 0; i < count && !status; i++) {
         const struct tokmap_extent *extent = &trial->extents[i];
-        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-        status = tokmap_run_source(trial->run, place->source, &source);
         if (extent_is_padding(extent)) {
             padding_fill(trial, at, at + extent->tokens);
-        } else if (!status) {
+        } else {
+            const struct tokmap_source_info source = info_of_source(trial->run, place->source);
             status = tokens_copy(trial, source.dataset, extent->first_token, extent->tokens, at, error);
             if (!status)
                 excluded_pad(trial, place, extent, at);
@@ -358,12 +358,9 @@ enum tokmap_status row_samples_take(struct row_samples *samples, const struct to
                               .steps = steps,
                               .ranks = ranks,
                               .random = seed,
-                              .info = {.size = sizeof sampler.info},
+                              .info = info_of_run(run),
                               .out = TOKMAP_OUT_INIT};
     *samples = (struct row_samples){.all_ranks = true};
-    enum tokmap_status status = tokmap_run_info(run, &sampler.info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
     samples->has_targets = sampler.info.lookahead > 0;
     /* As many whole steps as ALL_TOKENS allows. If it allows no step, some ranks of a single one. */
     const uint64_t step_tokens = sampler.info.batch_most * sampler.info.seq_len_most;
@@ -373,8 +370,9 @@ enum tokmap_status row_samples_take(struct row_samples *samples, const struct to
     samples->all_ranks = sampled_ranks == ranks;
     sampler.works = malloc(max64(1, count * sampled_ranks) * sizeof *sampler.works);
     sampler.slowest = malloc(max64(1, count) * sizeof *sampler.slowest);
-    status = sampler.works && sampler.slowest ? sampler_open(&sampler, error)
-                                              : error_set_memory(error, "the samples", count * sampled_ranks * 8);
+    enum tokmap_status status = sampler.works && sampler.slowest
+                                    ? sampler_open(&sampler, error)
+                                    : error_set_memory(error, "the samples", count * sampled_ranks * 8);
     for (uint64_t i = 0; i < count && !status; i++) {
         uint64_t step;
         if (step_pick(&sampler, mul_div(i, steps, count), mul_div(i + 1, steps, count), &step))

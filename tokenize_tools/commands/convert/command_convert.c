@@ -97,12 +97,12 @@ static void conversion_report(const struct convert_arguments *given, const char 
 static enum tokmap_status own_tokens_find(const struct convert_arguments *given, const struct tokmap_dataset *dataset,
                                           char **tokens, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct os_stat found;
     *tokens = path_ended(given->prefix, ".bin");
     if (!*tokens)
         return error_set_memory(error, "a path", strlen(given->prefix));
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    enum tokmap_status status = TOKMAP_OK;
     bool own = false, whole = false;
     for (uint64_t i = 0; i < info.shards && !status && !own && !os_stat(*tokens, &found); i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/olmo_documents.h"
+#include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
@@ -78,13 +79,13 @@ static enum tokmap_status shard_sink_open(struct shard_sink **sink, const struct
     if (!made)
         return error_set_memory(error, "the shard", sizeof *made);
     made->options = *options;
-    made->info.size = sizeof made->info;
-    enum tokmap_status status = tokmap_dataset_info(options->dataset, &made->info);
+    made->info = info_of_dataset(options->dataset);
+    enum tokmap_status status = TOKMAP_OK;
     if (options->tokenizer) {
         made->info.vocabulary = options->tokenizer->vocabulary;
         memcpy(made->info.tokenizer, options->tokenizer->fingerprint, sizeof made->info.tokenizer);
     }
-    if (!status && options->indexed)
+    if (options->indexed)
         status = tokmap_dataset_columns(options->dataset, made->names, COLUMNS_MAX, &made->columns, error);
     made->converted = malloc(2 * BLOCK_BYTES);
     made->values = made->columns ? calloc(VALUES_AT_ONCE * made->columns, sizeof *made->values) : NULL;
@@ -319,12 +320,6 @@ struct reading {
     struct index index;
     bool hashed; /* the index is open, and its blocks are those that are read */
 };
-
-static enum tokmap_status failed(const struct converting *converting, enum tokmap_status status,
-                                 struct tokmap_error *error)
-{
-    return error_set(error, status, converting->options->name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-}
 
 /* ---- documents ---- */
 
@@ -656,20 +651,16 @@ static enum tokmap_status output_open(struct converting *converting, bool masked
 static enum tokmap_status source_examine(struct converting *converting, struct tokmap_error *error)
 {
     struct tokmap_origin origin;
-    enum tokmap_status status = tokmap_dataset_info(converting->dataset, &converting->info);
-    if (status)
-        return failed(converting, status, error);
+    converting->info = info_of_dataset(converting->dataset);
     /* Without an index, OLMo's files can have a list that the library has not read. */
     const bool listed = !strcmp(converting->info.kind, "olmo");
     converting->by = (converting->info.documents && !listed) || !converting->info.tokens ? BY_INDEX : BY_SEARCH;
-    status = converting->by == BY_INDEX && converting->info.documents
-                 ? tokmap_dataset_origin(converting->dataset, 0, &origin, NULL)
-                 : TOKMAP_ERROR_NOT_FOUND;
-    converting->origins = !status;
+    converting->origins = converting->by == BY_INDEX && converting->info.documents &&
+                          !tokmap_dataset_origin(converting->dataset, 0, &origin, NULL);
     /* If some shards record origins and others do not, none are kept. */
     for (uint64_t i = 0; i < converting->info.shards && converting->origins; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        status = tokmap_dataset_shard(converting->dataset, i, &shard, error);
+        const enum tokmap_status status = tokmap_dataset_shard(converting->dataset, i, &shard, error);
         if (status)
             return status;
         if (shard.documents && tokmap_dataset_origin(converting->dataset, shard.first_document, &origin, NULL))

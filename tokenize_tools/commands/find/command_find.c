@@ -55,10 +55,8 @@ struct document_text {
 static enum tokmap_status document_text_open(struct document_text *reader, const struct tokmap_dataset *dataset,
                                              const struct tokenizer_arguments *asked, struct tokmap_error *error)
 {
-    *reader = (struct document_text){.dataset = dataset, .info = {.size = sizeof reader->info}};
-    enum tokmap_status status = tokmap_dataset_info(dataset, &reader->info);
-    if (!status)
-        status = dataset_tokenizer_open(&reader->tokenizer, dataset, asked, &reader->assumed, error);
+    *reader = (struct document_text){.dataset = dataset, .info = info_of_dataset(dataset)};
+    enum tokmap_status status = dataset_tokenizer_open(&reader->tokenizer, dataset, asked, &reader->assumed, error);
     if (!status)
         status = tokenizer_decoder_new(&reader->decoder, reader->tokenizer, false, error);
     return status ? status : block_compare_open(&reader->compare, dataset, error);
@@ -308,10 +306,8 @@ static enum tokmap_status source_begin(struct finding *finding, uint64_t number,
     const struct find_arguments *given = finding->given;
     struct tokmap_document first;
     finding->dataset = target_dataset(&finding->target, number);
-    finding->info = (struct tokmap_dataset_info){.size = sizeof finding->info};
-    enum tokmap_status status = tokmap_dataset_info(finding->dataset, &finding->info);
-    if (status)
-        return error_set(error, status, finding->name, TOKMAP_NO_OFFSET, "the dataset cannot be described");
+    finding->info = info_of_dataset(finding->dataset);
+    enum tokmap_status status = TOKMAP_OK;
     if (finding->info.tokens && !finding->info.documents)
         return tokmap_dataset_document(finding->dataset, 0, &first, error); /* says why */
     for (size_t i = 0; i < given->numbers.count; i++)
@@ -384,28 +380,20 @@ static enum tokmap_status asked_check(const struct finding *finding, struct tokm
 static enum tokmap_status sources_find(struct finding *finding, struct tokmap_error *error)
 {
     const struct tokmap_run *run = finding->target.run;
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     const char *wanted = finding->given->source;
-    uint64_t sources = 1, total = 0, found = 0;
-    enum tokmap_status status = run ? tokmap_run_info(run, &info) : TOKMAP_OK;
-    if (status)
-        return error_set(error, status, finding->target.name, TOKMAP_NO_OFFSET, "the run cannot be described");
-    sources = run ? info.sources : 1;
+    const uint64_t sources = run ? info_of_run(run).sources : 1;
+    uint64_t total = 0, found = 0;
+    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t pass = 0; pass < 2 && !status; pass++)
         for (uint64_t i = 0; i < sources && !status; i++) {
-            finding->name = "data";
-            if (run && !(status = tokmap_run_source(run, i, &source)))
-                finding->name = source.name;
+            finding->name = run ? info_of_source(run, i).name : "data";
             if (wanted && strcmp(finding->name, wanted) != 0)
                 continue;
             if (pass) {
                 status = source_find(finding, i, error);
                 continue;
             }
-            struct tokmap_dataset_info about = TOKMAP_DATASET_INFO_INIT;
-            status = tokmap_dataset_info(target_dataset(&finding->target, i), &about);
-            total += about.documents;
+            total += info_of_dataset(target_dataset(&finding->target, i)).documents;
             finding->progress.total = total;
             found++;
         }

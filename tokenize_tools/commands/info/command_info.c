@@ -105,11 +105,9 @@ static enum tokmap_status synthetic_windows(const struct tokmap_dataset *dataset
 static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
                                      struct row_counts *rows, int mode, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct histogram counts;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (status)
-        return status;
+    enum tokmap_status status = TOKMAP_OK;
     memset(rows, 0, sizeof *rows);
     rows->windows = info.tokens > lookahead ? (info.tokens - lookahead) / seq_len : 0;
     rows->tail = info.tokens - rows->windows * seq_len;
@@ -186,9 +184,9 @@ static void files_add(struct dataset_facts *facts, const struct tokmap_shard_inf
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
                                        struct tokmap_error *error)
 {
+    enum tokmap_status status = TOKMAP_OK;
     memset(facts, 0, sizeof *facts);
-    facts->info.size = sizeof facts->info;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &facts->info);
+    facts->info = info_of_dataset(dataset);
     for (uint64_t shard = facts->info.shards; !status && shard-- > 0;) {
         facts->first.size = sizeof facts->first;
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
@@ -539,10 +537,9 @@ static bool whole_of_part(const char *name, char *path, size_t room, struct tokm
         cli_output_lost();
     if (status)
         return false;
-    *info = (struct tokmap_dataset_info){.size = sizeof *info};
-    const bool known = !tokmap_dataset_info(whole, info);
+    *info = info_of_dataset(whole);
     tokmap_dataset_close(whole);
-    return known;
+    return true;
 }
 
 static void part_report(const char *name, const struct dataset_facts *facts, struct cli_report *report)
@@ -566,21 +563,18 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
 static enum tokmap_status lengths_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const uint64_t documents = info_of_dataset(target->dataset).documents;
     struct document_report report;
     struct cli_report lengths;
-    enum tokmap_status status = tokmap_dataset_info(target->dataset, &info);
-    if (status)
-        return status;
-    status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
+    enum tokmap_status status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
     if (!status) {
         cli_report_begin(&lengths, given->json, NULL);
         cli_member(&lengths, "dataset", cli_text(target->name));
-        document_report_add(&report, info.documents, &lengths);
+        document_report_add(&report, documents, &lengths);
         cli_report_end(&lengths);
     }
     if (!status && given->plot)
-        status = document_report_plot(&report, info.documents, target->name, given->line, given->plot, error);
+        status = document_report_plot(&report, documents, target->name, given->line, given->plot, error);
     document_report_free(&report);
     return status;
 }
@@ -660,15 +654,13 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
                                        const struct info_arguments *given, struct cli_report *report,
                                        struct tokmap_error *error)
 {
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    const struct tokmap_source_info source = info_of_source(about->run, number);
     struct tokmap_phase_info phase;
     struct tokmap_share_info share;
     struct dataset_facts facts;
     struct row_counts rows = {0};
-    enum tokmap_status status = tokmap_run_source(about->run, number, &source);
     const bool drawn = run_about_first(about, number, &phase, &share);
-    if (!status)
-        status = facts_gather(source.dataset, &facts, progress_mode(given), error);
+    enum tokmap_status status = facts_gather(source.dataset, &facts, progress_mode(given), error);
     if (!status && drawn)
         status = source_rows(&source, about, &phase, &share, &rows, progress_mode(given), error);
     if (status)

@@ -88,14 +88,12 @@ struct listing {
 
 static void opened_list(struct listing *listing, const char *name, const struct tokmap_dataset *dataset)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error unused;
     struct about_facts facts = {.name = ""};
     char title[ABOUT_TITLE];
     struct cli_report *report = &listing->report;
-    if (tokmap_dataset_info(dataset, &info))
-        return;
     if (!tokmap_dataset_shard(dataset, 0, &shard, &unused))
         (void)about_read(&shard, &facts, &unused);
     cli_fact_text(report, "dataset", "dataset", name);

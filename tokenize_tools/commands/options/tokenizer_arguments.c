@@ -15,6 +15,7 @@
 #include "error_options.h"
 #include "pack/shard_about.h"
 #include "platform/os.h"
+#include "target.h"
 #include "text/path.h"
 #include "vocabulary/folder.h"
 #include "vocabulary/vocabulary.h"
@@ -329,14 +330,12 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
                                           struct tokmap_error *error)
 {
     static const uint8_t unknown[16];
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct search search = {.info = &info, .asked = asked};
     char *recorded = NULL;
     *assumed = false;
     *tokenizer = NULL;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+    enum tokmap_status status = TOKMAP_OK;
     if (!info.shards)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                          "a synthetic dataset has no text; choose another one, or print its ids with --ids");

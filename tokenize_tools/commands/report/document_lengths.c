@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/data/range_share.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
@@ -97,11 +98,9 @@ static bool part_merge(struct document_report *report, const struct document_rep
 enum tokmap_status document_report_make(struct document_report *report, const struct tokmap_dataset *dataset,
                                         uint64_t threads, bool origins, int progress, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     memset(report, 0, sizeof *report);
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     report->counted = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
     const uint32_t wanted = range_threads(threads, report->counted, LOT);
     struct measuring measuring = {dataset, origins && info.shards, calloc(wanted, sizeof *report)};

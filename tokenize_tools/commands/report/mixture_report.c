@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "run/exclusion.h"
@@ -168,16 +169,15 @@ static enum tokmap_status part_add(struct mixture_report *report, const struct p
 enum tokmap_status mixture_report_make(struct mixture_report *report, const struct tokmap_run *run, uint64_t steps,
                                        char fault[MIXTURE_FAULT], struct tokmap_error *error)
 {
-    *report = (struct mixture_report){.run = run, .steps = steps, .info = {.size = sizeof report->info}};
+    enum tokmap_status status = TOKMAP_OK;
+    *report = (struct mixture_report){.run = run, .steps = steps, .info = info_of_run(run)};
     fault[0] = '\0';
-    enum tokmap_status status = tokmap_run_info(run, &report->info);
     report->skipped_counted = true;
-    report->sources = status ? NULL : calloc(report->info.sources, sizeof *report->sources);
-    if (!status && !report->sources)
+    report->sources = calloc(report->info.sources, sizeof *report->sources);
+    if (!report->sources)
         return error_set_memory(error, "the sources", report->info.sources * sizeof *report->sources);
-    for (uint64_t i = 0; i < report->info.sources && !status; i++) {
-        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-        status = tokmap_run_source(run, i, &source);
+    for (uint64_t i = 0; i < report->info.sources; i++) {
+        const struct tokmap_source_info source = info_of_source(run, i);
         report->sources[i].name = source.name;
         report->sources[i].windows = report->sources[i].windows_first = source.windows;
         report->sources[i].epochs_most = source.epochs_most;
@@ -359,14 +359,6 @@ static bool run_share_get(const struct run_about *about, uint64_t phase, uint64_
     return !tokmap_run_share(about->run, phase, number, share);
 }
 
-static struct tokmap_source_info source_get(const struct run_about *about, uint64_t number)
-{
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    if (tokmap_run_source(about->run, number, &source))
-        source.name = "";
-    return source;
-}
-
 /* Finds the first phase of each source, in one pass: a run may have thousands of sources. */
 static enum tokmap_status first_find(struct run_about *about, struct tokmap_error *error)
 {
@@ -388,11 +380,9 @@ static enum tokmap_status first_find(struct run_about *about, struct tokmap_erro
 enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_run *run, struct tokmap_error *error)
 {
     char fault[MIXTURE_FAULT];
-    *about = (struct run_about){.run = run, .info = {.size = sizeof about->info}};
-    enum tokmap_status status = tokmap_run_info(run, &about->info);
-    about->ends = !status && about->info.steps != TOKMAP_FOREVER;
-    if (!status)
-        status = first_find(about, error);
+    *about = (struct run_about){.run = run, .info = info_of_run(run)};
+    about->ends = about->info.steps != TOKMAP_FOREVER;
+    const enum tokmap_status status = first_find(about, error);
     if (status || !about->ends)
         return status;
     return mixture_report_make(&about->report, run, about->info.steps, fault, error);
@@ -414,20 +404,19 @@ bool run_about_first(const struct run_about *about, uint64_t source, struct tokm
 
 bool run_about_padded(const struct tokmap_run *run, const struct tokmap_run_info *info)
 {
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     bool padded = info->tail_pad;
-    for (uint64_t i = 0; i < info->sources && !padded && !tokmap_run_source(run, i, &source); i++)
-        padded = source.plan != NULL;
+    for (uint64_t i = 0; i < info->sources && !padded; i++)
+        padded = info_of_source(run, i).plan != NULL;
     return padded;
 }
 
 uint64_t run_about_tail(const struct tokmap_run_info *info, const struct tokmap_source_info *source, uint64_t seq_len,
                         uint64_t windows)
 {
-    struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
-    if (source->plan || info->tail_pad || tokmap_dataset_info(source->dataset, &data))
+    if (source->plan || info->tail_pad)
         return 0;
-    return windows ? data.tokens - (windows - 1) * (info->stride ? info->stride : seq_len) - seq_len : data.tokens;
+    const uint64_t tokens = info_of_dataset(source->dataset).tokens;
+    return windows ? tokens - (windows - 1) * (info->stride ? info->stride : seq_len) - seq_len : tokens;
 }
 
 /* ---- the report ---- */
@@ -508,7 +497,7 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
 
 void run_about_source(const struct run_about *about, uint64_t number, struct cli_report *report)
 {
-    const struct tokmap_source_info source = source_get(about, number);
+    const struct tokmap_source_info source = info_of_source(about->run, number);
     const struct mixture_source none = {.epochs = (double)NAN};
     const struct mixture_source *drawn = about->ends ? &about->report.sources[number] : &none;
     const bool ends = about->ends, nowhere = about->first[number].phase == UINT64_MAX;
@@ -531,7 +520,7 @@ static void sources_print(const struct run_about *about, struct cli_report *repo
 {
     cli_report_list(report, NULL, "source|>tokens|kind|an epoch|>epochs|>limit|>tokens of the run");
     for (uint64_t i = 0; i < about->info.sources && i < RUN_ABOUT_LINES; i++) {
-        const struct tokmap_source_info source = source_get(about, i);
+        const struct tokmap_source_info source = info_of_source(about->run, i);
         struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
         struct tokmap_phase_info phase;
         struct tokmap_share_info share;
@@ -575,7 +564,7 @@ static void run_phases_report(const struct run_about *about, struct cli_report *
         for (uint64_t j = 0; j < phase.shares && lines < most && run_share_get(about, i, j, &share); j++, lines++) {
             const double weight = (double)share.weight, weights = (double)share.weights;
             cli_report_item(report);
-            cli_fact_text(report, "source", "source", source_get(about, share.source).name);
+            cli_fact_text(report, "source", "source", info_of_source(about->run, share.source).name);
             cli_fact(report, "share", "share", cli_real(weight / weights), "%.4g%%", 100.0 * weight / weights);
             cli_numbers(report, "weight|weights|windows", share.weight, share.weights, share.windows);
             cli_fact(report, "draws", "rows", cli_number_if(ends, share.draws), "%s",

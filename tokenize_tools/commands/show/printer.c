@@ -10,6 +10,7 @@
 #include "codec/file_type.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
+#include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
@@ -32,17 +33,14 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->dataset = dataset;
     printer->specials = specials;
     printer->to_terminal = os_is_terminal(1);
-    printer->info.size = sizeof printer->info;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &printer->info);
-    if (status)
-        return status;
+    printer->info = info_of_dataset(dataset);
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
     if (!printer->chunk)
         return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
     printer->marked = marked && printer->info.masked;
     if (printer->info.masked && !(printer->mask = malloc(PRINTER_CHUNK / 8)))
         return error_set_memory(error, "the mask", PRINTER_CHUNK / 8);
-    status = block_compare_open(&printer->compare, dataset, error);
+    enum tokmap_status status = block_compare_open(&printer->compare, dataset, error);
     if (asked && !status)
         status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, &printer->assumed, error);
     if (asked && !status)
@@ -380,16 +378,14 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
 {
     struct tokmap_origin origin;
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     part->dataset = dataset;
-    if (!status && !info.shards) { /* synthetic: no shard and no origin */
+    if (!info.shards) { /* synthetic: no shard and no origin */
         part->tokens_path = NULL;
         part->path = NULL;
         return TOKMAP_OK;
     }
-    if (!status)
-        status = tokmap_dataset_shard(dataset, part->document.shard, &shard, error);
+    enum tokmap_status status = tokmap_dataset_shard(dataset, part->document.shard, &shard, error);
     if (!status) /* that they can be read is known when they are printed */
         status = document_values(dataset, part->document.number, value_ignore, NULL, error);
     if (status)
@@ -411,8 +407,8 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                               void (*each)(void *user, const struct part *part), void *user, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     if (!info.documents) /* other projects' files that do not say where documents are */
         return status;
     for (uint64_t offset = 0; offset < count && !status;) {

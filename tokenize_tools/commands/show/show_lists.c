@@ -102,14 +102,14 @@ int exposures_show(const struct cli_command *command, const char *name, const st
 {
     struct target target = {0};
     struct tokmap_error error = {0};
-    struct exposing exposing = {.given = given, .name = name, .info = TOKMAP_RUN_INFO_INIT};
+    struct exposing exposing = {.given = given, .name = name};
     int exit_status = target_open(&target, command, name, run, true);
     if (exit_status < 0) {
         exposing.run = target.run;
         exposing.exclusions = run_exclusions(target.run);
-        enum tokmap_status status = tokmap_run_info(target.run, &exposing.info);
-        if (!status)
-            status = exclusion_list_read(given->list, exposing.exclusions->sources, item_show, &exposing, &error);
+        exposing.info = info_of_run(target.run);
+        enum tokmap_status status =
+            exclusion_list_read(given->list, exposing.exclusions->sources, item_show, &exposing, &error);
         if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
             status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
         if (!status && !given->quiet)
