@@ -38,8 +38,7 @@ static void report(const struct copy_arguments *given, const char *from, const c
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "from", cli_text(from));
     cli_member(&report, "to", cli_text(to));
-    cli_member(&report, "shards", cli_number(result->shards));
-    cli_member(&report, "changed", cli_number(result->changed));
+    cli_numbers(&report, "shards|changed", result->shards, result->changed);
     cli_member(&report, "manifest", cli_bool(result->manifest));
     cli_numbers(&report, "bytes|sent|kept", result->bytes, result->sent, result->kept);
     cli_member(&report, "verify", cli_text(given->verify == VERIFY_FULL ? "full" : "sizes"));
@@ -88,12 +87,7 @@ static int copy(const struct cli_command *command, const char **operands, size_t
     const enum tokmap_status status = dataset_copy(&options, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&given->progress);
-    (void)os_signals_release();
-    if (os_signal_caught()) {
-        if (status && result.unfinished)
-            cli_say(program, "interrupted; the same command continues");
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, status && result.unfinished ? "interrupted; the same command continues" : NULL);
     if (status) {
         const int failed = command_failed(command, &error);
         if (result.unfinished && result.sent)

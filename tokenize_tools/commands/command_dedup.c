@@ -187,8 +187,7 @@ static int dedup_report(const struct deduping *deduping, double seconds)
     if (deduping->json) {
         cli_report_begin(&shown, true, NULL);
         cli_member(&shown, "output", cli_text(deduping->name));
-        cli_member(&shown, "task", cli_number(deduping->asked.task));
-        cli_member(&shown, "tasks", cli_number(deduping->asked.tasks));
+        cli_numbers(&shown, "task|tasks", deduping->asked.task, deduping->asked.tasks);
         cli_member(&shown, "complete", cli_bool(outcome->finished));
         cli_member(&shown, "inputs", cli_number_if(!part, outcome->inputs));
         cli_member(&shown, "documents_read", cli_number_if(!part, counts->documents));

@@ -674,12 +674,9 @@ static int export_name(struct exporting *exporting, const char *name)
     const double seconds = (double)(os_clock_ns() - started) * 1e-9;
     tokenizer_close(exporting->tokenizer);
     target_close(&target);
-    if (os_signals_release()) {
-        if (status)
-            cli_say(program,
-                    to_stdout(exporting) ? "interrupted" : "interrupted; the unfinished output has been removed");
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, !status                ? NULL
+                             : to_stdout(exporting) ? "interrupted"
+                                                    : "interrupted; the unfinished output has been removed");
     if (status)
         return command_failed(exporting->command, &error);
     export_report(exporting, name, &result, seconds);

@@ -145,8 +145,7 @@ static int mask_add(const struct cli_command *command, const struct index_argume
         return cli_finish(program, command_failed(command, &error));
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "tokens", cli_number(result.tokens));
-    cli_member(&report, "targets", cli_number(result.counted));
+    cli_numbers(&report, "tokens|targets", result.tokens, result.counted);
     cli_member(&report, "content", cli_text(ID_HEX(info.content)));
     cli_report_end(&report);
     if (!given->json && !given->quiet)
@@ -216,12 +215,8 @@ static int index_operands(const struct cli_command *command, const char **operan
     enum tokmap_status status = tokmap_dataset_index(name, &options, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&given->progress);
-    (void)os_signals_release();
+    cli_signals_end(program, NULL);
     olmo_documents_free(&given->csv);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
     if (!status && (status = content_find(name, &info, &error)))
         cli_warn(program, "the indexes are written, but the dataset cannot be opened to report its content id");
     if (!status)

@@ -126,8 +126,7 @@ static void report(const struct planning *planning, const struct planner_result 
     cli_member(&report, "max_documents", cli_number_if(most, most));
     if (pad > 1)
         cli_member(&report, "pad_documents", cli_number(pad));
-    cli_member(&report, "rows", cli_number(result->rows));
-    cli_member(&report, "full_rows", cli_number(result->full_rows));
+    cli_numbers(&report, "rows|full_rows", result->rows, result->full_rows);
     cli_fact(&report, "tokens", "  data", cli_number(result->tokens), "%s in %s, %s at the ends of rows",
              CLI_COUNTED(result->tokens, "token"), CLI_COUNTED(result->documents, "document"),
              left ? CLI_COUNTED(left, "padding token") : "no padding");
@@ -211,11 +210,7 @@ static int plan(const struct cli_command *command, const char **operands, size_t
         planning->options.documents_most = 1;
     cli_signals_catch();
     const enum tokmap_status status = plan_operand(planning, operands[0], &error);
-    (void)os_signals_release();
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, NULL);
     if (status && !error.path[0])
         (void)snprintf(error.path, sizeof error.path, "%.500s", operands[0]);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);

@@ -610,8 +610,7 @@ static void report(const struct replay *replay, const char *name, double seconds
     if (replay->differs) {
         cli_report_object(&report, "first");
         cli_member(&report, "kind", cli_text(replay->kind));
-        cli_member(&report, "step", cli_number(replay->bad_step));
-        cli_member(&report, "rank", cli_number(replay->bad_rank));
+        cli_numbers(&report, "step|rank", replay->bad_step, replay->bad_rank);
         cli_member_text_if(&report, "path", replay->bad_path);
         cli_member(&report, "message", cli_text(replay->said));
         cli_report_close(&report);
@@ -673,9 +672,7 @@ static int replay_run(const struct cli_command *command, const struct replay_arg
         status = compare(&replay, &error);
     cli_progress_end(&replay.progress);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-    (void)os_signals_release();
-    if (os_signal_caught())
-        os_signal_die(os_signal_caught());
+    cli_signals_end(program, NULL);
     int result = replay.differs ? CLI_FAILED : CLI_DONE;
     if (status)
         result = command_failed(command, &error);

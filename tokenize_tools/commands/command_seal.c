@@ -207,12 +207,8 @@ static int seal_shards(const struct cli_command *command, const struct seal_argu
         status = manifest_file_state(name, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&sum.progress);
-    (void)os_signals_release();
+    cli_signals_end(program, NULL);
     list_free(&list);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
     if (status && sum.changed)
         cli_say(program, "%" PRIu64 " of the shards were done before the failure, and stay so", sum.changed);
     if (status)

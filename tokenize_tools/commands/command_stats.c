@@ -262,8 +262,7 @@ static void files_report(const struct stats *stats, bool all, struct cli_report 
         files_print(stats, shown, report);
     cli_report_close(report);
     cli_report_object(report, "files_unknown");
-    cli_member(report, "documents", cli_number(stats->documents.unknown.documents));
-    cli_member(report, "tokens", cli_number(stats->documents.unknown.tokens));
+    cli_numbers(report, "documents|tokens", stats->documents.unknown.documents, stats->documents.unknown.tokens);
     cli_report_close(report);
 }
 
@@ -439,11 +438,7 @@ static int stats_body(const struct cli_command *command, const char **operands, 
     cli_signals_catch();
     for (size_t i = 0; i < operand_count && !status; i++)
         status = dataset_stats(given, operands[i], i > 0, &error);
-    (void)os_signals_release();
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, NULL);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }
 

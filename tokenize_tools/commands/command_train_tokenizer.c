@@ -125,8 +125,7 @@ static void training_report(const struct training_command *training, const struc
     cli_member(&report, "model", cli_text(model_names[training->model]));
     cli_member_text_if(&report, "pattern", merges ? training->pattern : NULL);
     cli_line(&report, "files", "files", result->counts.files, "");
-    cli_member(&report, "files_skipped", cli_number(result->counts.files_skipped));
-    cli_member(&report, "records_skipped", cli_number(result->counts.records_skipped));
+    cli_numbers(&report, "files_skipped|records_skipped", result->counts.files_skipped, result->counts.records_skipped);
     cli_line(&report, "documents", "documents", result->counts.documents, "");
     cli_line(&report, "text_bytes", "text bytes", result->counts.text_bytes, "");
     cli_line(&report, "pieces", merges ? "pieces" : "words", result->totals.pieces, "");

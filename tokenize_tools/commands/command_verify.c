@@ -314,7 +314,6 @@ static int verify_name(const struct cli_command *command, const struct verify_ar
     const enum tokmap_status status = is_plan ? plan_verify_named(name, NULL, given, &report, &sum, &error)
                                               : verify(name, given, &report, &sum, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-    (void)os_signals_release();
     cli_report_close(&report.out);
     cli_member(&report.out, "sound", cli_bool(status == TOKMAP_OK));
     if (is_plan) {
@@ -326,10 +325,7 @@ static int verify_name(const struct cli_command *command, const struct verify_ar
         cli_member(&report.out, "seconds", cli_real(seconds));
     }
     cli_report_end(&report.out);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, NULL);
     if (status && !is_fault(status))
         return cli_finish(program, command_failed(command, &error));
     if (!given->json && !given->quiet)

@@ -603,8 +603,7 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
         printf("  targets that count: %.2f%% of %s\n", 100.0 * (double)samples->counted / (double)samples->targets,
                CLI_COUNT(samples->targets));
     cli_report_object(report, "sampled");
-    cli_member(report, "steps", cli_number(samples->steps));
-    cli_member(report, "rows", cli_number(samples->rows));
+    cli_numbers(report, "steps|rows", samples->steps, samples->rows);
     cli_member(report, "all_ranks", cli_bool(samples->all_ranks));
     cli_numbers(report, "work_p50|work_p99|work_max", samples->work_p50, samples->work_p99, samples->work_most);
     cli_member(report, "slowest_p50", cli_real(samples->slowest_p50));
@@ -755,13 +754,13 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     if (!status)
         status =
             audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
-    const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
     if (status)
         exit_status = command_failed(command, &error);
-    else if (!interrupted)
+    cli_signals_end(program, NULL);
+    if (!status) {
         audit_report(audit);
-    if (!status)
         exit_status = audit_good(audit) ? CLI_DONE : CLI_FAILED;
+    }
     mixture_report_free(&audit->report);
     free(audit->epoch_skipped);
     return exit_status;

@@ -38,6 +38,7 @@ struct counting {
     const struct coverage *coverage;
     struct tokmap_run_info info;
     uint64_t steps, rows; /* to count */
+    struct cli_progress progress;
     struct os_mutex *mutex;
     uint32_t stop; /* atomic: a thread found a fault or a failure, or a signal arrived */
     /* guarded by the mutex: */
@@ -402,43 +403,24 @@ static void counter_end(struct counter *counter)
     free(counter->sorted);
 }
 
-static void counting_work(void *user)
+/* Counts. The first thread is the calling one, which also shows progress and notices signals. */
+static void counting_work(void *user, uint32_t number)
 {
     struct counting *counting = user;
     struct counter counter;
-    if (counter_begin(&counter, counting))
-        while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
-               chunk_count(&counter)) {
-        }
+    const bool begun = counter_begin(&counter, counting);
+    while (begun && !__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
+           chunk_count(&counter)) {
+        if (number)
+            continue;
+        os_mutex_lock(counting->mutex);
+        const uint64_t taken = counting->rows_taken;
+        os_mutex_unlock(counting->mutex);
+        cli_progress_update(&counting->progress, taken);
+        if (os_signal_caught())
+            __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
+    }
     counter_end(&counter);
-}
-
-/* Counts with all threads. The calling thread takes chunks too, shows progress, and notices signals. */
-static void counting_run(struct counting *counting)
-{
-    struct os_thread *threads[COVERAGE_THREADS_MOST] = {0};
-    const uint64_t wanted = min64(counting->coverage->threads, counting->rows / THREAD_ROWS + 1);
-    struct cli_progress progress;
-    struct counter counter;
-    cli_progress_start(&progress, "counting", counting->rows, counting->coverage->progress);
-    progress.unit = "draws";
-    for (uint64_t i = 1; i < wanted; i++)
-        if (os_thread_start(&threads[i], "tokmap-audit", counting_work, counting))
-            threads[i] = NULL; /* the other threads take its chunks */
-    if (counter_begin(&counter, counting))
-        while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
-               chunk_count(&counter)) {
-            os_mutex_lock(counting->mutex);
-            const uint64_t taken = counting->rows_taken;
-            os_mutex_unlock(counting->mutex);
-            cli_progress_update(&progress, taken);
-            if (os_signal_caught())
-                __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
-        }
-    counter_end(&counter);
-    for (uint64_t i = 1; i < wanted; i++)
-        os_thread_join(threads[i]);
-    cli_progress_end(&progress);
 }
 
 static uint64_t rows_before(const struct tokmap_run *run, uint64_t step)
@@ -455,7 +437,11 @@ enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t step
     counting.rows = rows_before(coverage->run, steps);
     if (os_mutex_new(&counting.mutex))
         return error_set_memory(error, "counting windows", 64);
-    counting_run(&counting);
+    cli_progress_start(&counting.progress, "counting", counting.rows, coverage->progress);
+    counting.progress.unit = "draws";
+    os_threads_share("tokmap-audit", (uint32_t)min64(coverage->threads, counting.rows / THREAD_ROWS + 1), counting_work,
+                     &counting);
+    cli_progress_end(&counting.progress);
     os_mutex_free(counting.mutex);
     memcpy(fault, counting.fault, COVERAGE_FAULT);
     if (os_signal_caught())

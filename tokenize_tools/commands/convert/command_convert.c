@@ -213,11 +213,7 @@ static int convert_operands(const struct cli_command *command, const char **oper
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = dataset_open_and_convert(given, operands[0], &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-    if (os_signals_release()) {
-        if (status)
-            cli_say(program, "interrupted; the unfinished output has been removed");
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, status ? "interrupted; the unfinished output has been removed" : NULL);
     if (!status) {
         losses_warn(given, &result);
         conversion_report(given, operands[0], &result, seconds);

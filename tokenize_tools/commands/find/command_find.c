@@ -461,8 +461,7 @@ static int find_name(const struct cli_command *command, const struct find_argume
         cli_progress_end(&finding.progress);
         if (status && !error.status) /* from a function that takes no error */
             (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-        if (os_signals_release())
-            os_signal_die(os_signal_caught());
+        cli_signals_end(program, NULL);
         if (!status && !given->quiet)
             found_print(&finding);
         exit_status = status ? command_failed(command, &error) : CLI_DONE;

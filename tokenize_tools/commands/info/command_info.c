@@ -312,8 +312,7 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
         cli_fact_number(report, "tokens", "tokens", shard.tokens);
         cli_member(report, "first_document", cli_number(shard.first_document));
         cli_fact_number(report, "documents", "documents", shard.documents);
-        cli_member(report, "index_bytes", cli_number(shard.index_bytes));
-        cli_member(report, "blocks", cli_number(shard.blocks));
+        cli_numbers(report, "index_bytes|blocks", shard.index_bytes, shard.blocks);
         fact_hex(report, "content", NULL, shard.content, "");
         cli_member(report, "about", cli_raw(shard.about, (size_t)shard.about_bytes));
         cli_report_close(report);
@@ -383,8 +382,7 @@ static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_
         cli_row(report, "an epoch", "%s of %" PRIu64 " tokens", CLI_COUNTED(rows->windows, "row"), seq_len);
     }
     cli_report_object(report, "rows");
-    cli_member(report, "seq_len", cli_number(seq_len));
-    cli_member(report, "lookahead", cli_number(lookahead));
+    cli_numbers(report, "seq_len|lookahead", seq_len, lookahead);
     cli_fact(report, "windows", plan ? NULL : "windows", cli_number(rows->windows), "%s per epoch",
              CLI_COUNT(rows->windows));
     fact_counted(report, "tail", plan ? NULL : "tail", rows->tail, "token", " per epoch that no row shows");
@@ -554,8 +552,7 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
             CLI_COUNTED(whole.tokens, "token"), CLI_COUNT(whole.documents), path);
     cli_report_object(report, "part_of");
     cli_member(report, "dataset", cli_text(path));
-    cli_member(report, "tokens", cli_number(whole.tokens));
-    cli_member(report, "documents", cli_number(whole.documents));
+    cli_numbers(report, "tokens|documents", whole.tokens, whole.documents);
     cli_report_close(report);
 }
 

@@ -281,8 +281,7 @@ static void tokenizer_report(const struct pack_report *report, struct cli_report
     }
     cli_member_text_if(out, "path", report->tokenizer_path);
     cli_member(out, "fingerprint", cli_text(HASH128_HEX(info.fingerprint)));
-    cli_member(out, "vocabulary", cli_number(info.vocabulary));
-    cli_member(out, "width", cli_number(info.width));
+    cli_numbers(out, "vocabulary|width", info.vocabulary, info.width);
     cli_member(out, "eod_id", cli_id(report->eod_id));
     cli_member(out, "bos_id", cli_id(report->bos_id));
     cli_member_text_if(out, "post_processor", info.frame);
@@ -382,8 +381,7 @@ static void output_members(const struct pack_report *report, struct cli_report *
     if (!report->dry_run && !report->split)
         cli_member(out, "content", cli_text(HASH128_HEX(result->content)));
     if (report->sets && !report->dry_run) {
-        cli_member(out, "shards", cli_number(result->shards));
-        cli_member(out, "oversized_documents", cli_number(result->oversized));
+        cli_numbers(out, "shards|oversized_documents", result->shards, result->oversized);
     }
     if (report->split && !report->dry_run) {
         cli_report_object(out, "sets");
@@ -407,8 +405,7 @@ static void content_members(const struct pack_report *report, struct cli_report 
 {
     const struct pack_result *result = report->result;
     if (report->corpus->content == CORPUS_CONTENT_IDS) {
-        cli_member(out, "eod_present", cli_number(result->eod_present));
-        cli_member(out, "bos_present", cli_number(result->bos_present));
+        cli_numbers(out, "eod_present|bos_present", result->eod_present, result->bos_present);
     }
     if (result->has_mask) {
         cli_member(out, "counted_tokens", cli_number(result->counted_tokens));

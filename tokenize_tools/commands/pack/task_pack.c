@@ -522,8 +522,7 @@ void task_end_json(const struct task_end *end)
     struct cli_report report;
     cli_report_begin(&report, true, NULL);
     cli_member(&report, "output", cli_text(end->prefix));
-    cli_member(&report, "task", cli_number(end->arguments->task));
-    cli_member(&report, "tasks", cli_number(end->arguments->tasks));
+    cli_numbers(&report, "task|tasks", end->arguments->task, end->arguments->tasks);
     cli_member_text_if(&report, "variables", end->arguments->variables);
     cli_numbers(&report, "units|units_done_before|units_all|units_missing", outcome->end - outcome->first,
                 outcome->done_before, end->units, outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0);

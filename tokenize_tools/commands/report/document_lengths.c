@@ -169,8 +169,7 @@ static void percentiles_report(const struct document_report *lengths, struct cli
     }
     const double mean = (double)all->sum / (double)all->count;
     cli_report_object(report, "document_tokens");
-    cli_member(report, "documents", cli_number(all->count));
-    cli_member(report, "min", cli_number(lengths->smallest));
+    cli_numbers(report, "documents|min", all->count, lengths->smallest);
     if (!report->as_json)
         cli_print("  min %s", CLI_COUNT(lengths->smallest));
     for (size_t i = 0; i < PERCENTILES; i++) {

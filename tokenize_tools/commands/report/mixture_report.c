@@ -270,8 +270,7 @@ static void share_report(const struct mixture_report *mixture, const struct part
     cli_member(report, "weights", cli_number(share->weights));
     cli_row(report, "share", "%.4g%%", percent((double)share->draws, (double)part->draws));
     cli_fact_number(report, "draws", "draws", share->draws);
-    cli_member(report, "windows", cli_number(share->windows));
-    cli_member(report, "first_epoch", cli_number(share->first_epoch));
+    cli_numbers(report, "windows|first_epoch", share->windows, share->first_epoch);
     cli_fact(report, "first_draw", "epochs", cli_number(share->first_draw), "%.4g..%.4g",
              (double)share->first_epoch + (double)share->first_draw / windows,
              (double)share->first_epoch + (double)(share->first_draw + share->draws) / windows);
@@ -295,8 +294,7 @@ static void phases_report(const struct mixture_report *mixture, struct cli_repor
         cli_member(report, "end_step", cli_number(part.end_step));
         cli_fact_number(report, "batch", "batch", part.about.batch);
         cli_fact_number(report, "seq_len", "seq_len", part.about.seq_len);
-        cli_member(report, "draws", cli_number(part.draws));
-        cli_member(report, "mixture_step", cli_number(part.about.mixture_step));
+        cli_numbers(report, "draws|mixture_step", part.draws, part.about.mixture_step);
         cli_report_list(report, "shares", NULL);
         for (uint64_t j = 0; j < part.about.shares && j < shares_most; j++) {
             struct tokmap_share_info share;
@@ -477,8 +475,7 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
              CLI_COUNT(about->report.tokens), skips ? ", of which " : "", skips ? CLI_COUNT(end.tokens) : "",
              skips ? " are delivered" : "");
     cli_member(report, "tokens_delivered", cli_number_if(ends, end.tokens));
-    cli_member(report, "batch_most", cli_number(info->batch_most));
-    cli_member(report, "seq_len_most", cli_number(info->seq_len_most));
+    cli_numbers(report, "batch_most|seq_len_most", info->batch_most, info->seq_len_most);
     cli_fact(report, "stride", info->stride ? "stride" : NULL, cli_number_if(info->stride, info->stride),
              "%s; only targets that were not shown before count", CLI_COUNTED(info->stride, "token"));
     cli_fact(report, "tail_pad", info->tail_pad ? "tail" : NULL, cli_bool(info->tail_pad),
@@ -488,8 +485,7 @@ void run_about_report(const struct run_about *about, struct cli_report *report)
              cli_number_if(ends, info->real_rows_last), "%s not padding", CLI_COUNTED(info->real_rows_last, "row"));
     cli_member(report, "blocks", cli_number_if(info->blocks, info->blocks));
     cli_member(report, "span", cli_number_if(info->span, info->span));
-    cli_member(report, "vocabulary", cli_number(info->vocabulary));
-    cli_member(report, "width", cli_number(info->width));
+    cli_numbers(report, "vocabulary|width", info->vocabulary, info->width);
     cli_member(report, "warning", cli_text(info->warning));
     run_about_validations(about->run, report);
     exclusion_rows(about->run, report);

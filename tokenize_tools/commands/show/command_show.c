@@ -203,8 +203,7 @@ static void place_members(const struct showing *show, const struct tokmap_place 
     cli_member(report, "source", cli_number_if(drawn, place->source));
     if (show->sources > 1 && drawn)
         cli_member(report, "name", cli_text(show->source.name));
-    cli_member(report, "epoch", cli_number(place->epoch));
-    cli_member(report, "window", cli_number(place->window));
+    cli_numbers(report, "epoch|window", place->epoch, place->window);
 }
 
 static void item_head_members(const struct showing *show, const struct item *item, struct cli_report *report)
@@ -215,15 +214,13 @@ static void item_head_members(const struct showing *show, const struct item *ite
         if (item->loss)
             loss_members(item->loss, item->also, report);
     } else if (item->kind == kind_window) {
-        cli_member(report, "epoch", cli_number(0));
-        cli_member(report, "window", cli_number(item->window));
+        cli_numbers(report, "epoch|window", 0, item->window);
     } else if (item->kind == kind_document) {
         cli_member(report, "document", cli_number(item->document));
         if (item->order)
             order_members(item->order, report);
     }
-    cli_member(report, "first_token", cli_number(item->first));
-    cli_member(report, "tokens", cli_number(item->count));
+    cli_numbers(report, "first_token|tokens", item->first, item->count);
     if (item->padding || item->extents)
         cli_member(report, "padding", cli_number(item->padding));
 }
@@ -326,8 +323,7 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
             if (extent_is_padding(extent))
                 continue;
             cli_report_item(report);
-            cli_member(report, "first_token", cli_number(extent->first_token));
-            cli_member(report, "tokens", cli_number(extent->tokens));
+            cli_numbers(report, "first_token|tokens", extent->first_token, extent->tokens);
             if (item->excluded && item->excluded[i])
                 cli_member(report, "excluded", cli_bool(true));
             else

@@ -344,8 +344,7 @@ void order_print(const struct fim_reader *order, FILE *file)
 void order_members(const struct fim_reader *order, struct cli_report *report)
 {
     cli_report_object(report, "fim");
-    cli_member(report, "psm", cli_number(order->psm));
-    cli_member(report, "spm", cli_number(order->spm));
+    cli_numbers(report, "psm|spm", order->psm, order->spm);
     cli_report_close(report);
 }
 

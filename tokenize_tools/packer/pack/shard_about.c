@@ -127,8 +127,7 @@ static void options_add(struct cli_report *report, const struct shard_about *abo
     fields_add(report, corpus);
     cli_member(report, "invalid_utf8", cli_text(invalids[corpus->invalid]));
     cli_member(report, "on_error", cli_text(corpus->skip ? "skip" : "stop"));
-    cli_member(report, "max_record", cli_number(corpus->record_limit));
-    cli_member(report, "max_document", cli_number(corpus->document_limit));
+    cli_numbers(report, "max_record|max_document", corpus->record_limit, corpus->document_limit);
     cli_member(report, "eod", cli_id(about->eod_id));
     cli_member(report, "bos", cli_id(about->bos_id));
     later_options_add(report, about);
@@ -147,8 +146,7 @@ static void totals_add(struct cli_report *report, const struct shard_about *abou
     const struct shard_totals *totals = about->shard ? about->shard : &all;
     cli_report_object(report, "totals");
     if (!about->shard) {
-        cli_member(report, "files", cli_number(counts->files));
-        cli_member(report, "files_skipped", cli_number(counts->files_skipped));
+        cli_numbers(report, "files|files_skipped", counts->files, counts->files_skipped);
     }
     cli_member(report, "documents", cli_number(totals->documents));
     if (!about->shard) {
