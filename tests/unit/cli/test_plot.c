@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/plot_script.h"
 
 /* Names that would be commands, formats, ends of lines, or markup where they are not quoted. The file that they would
  * create is `mark`. */
