@@ -40,6 +40,7 @@ struct packing {
     struct corpus_arguments corpus;
     struct content_arguments content;
     struct skip_report skips;
+    struct skipped_taker taker; /* of skips */
     struct also_arguments also;
     struct pack_also also_work;
     struct pack_upload upload;
@@ -81,27 +82,6 @@ static void skipped_report(void *user, const struct corpus_issue *issue, const s
     packing->skips.later = packing->tasks.in_units;
     skip_report_add(&packing->skips, issue, why);
 }
-
-static enum tokmap_status skipped_begin(void *user, struct tokmap_error *error)
-{
-    struct packing *packing = user;
-    return skip_report_begin(&packing->skips, error);
-}
-
-static enum tokmap_status skipped_item(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
-                                       struct tokmap_error *error)
-{
-    struct packing *packing = user;
-    return skip_report_join(&packing->skips, issue, why, error);
-}
-
-static enum tokmap_status skipped_end(void *user, struct tokmap_error *error)
-{
-    struct packing *packing = user;
-    return skip_report_end(&packing->skips, error);
-}
-
-static const struct skipped_taker skipped_taker = {skipped_begin, skipped_item, skipped_end};
 
 /* Warns once if the output will not fit on its disk, should the rest of the input give as many tokens a byte as what is
  * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
@@ -466,17 +446,10 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     const double seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (task_pack_is_part(&packing->tasks)) {
         const struct schedule_left *left = &packing->tasks.outcome.left;
-        const struct task_end end = {.prefix = packing->prefix,
-                                     .arguments = &packing->tasks.asked,
-                                     .outcome = &packing->tasks.outcome,
-                                     .units = packing->tasks.units,
-                                     .drops = options->drop != NULL,
-                                     .shuffles = options->shuffle != NULL,
-                                     .seconds = seconds};
         if (packing->json)
-            task_end_json(&end);
+            task_end_json(&packing->tasks, options, seconds);
         else if (!packing->quiet)
-            task_end_print(&end);
+            task_end_print(&packing->tasks, options, seconds);
         const bool left_alone = packing->tasks.asked.stays && !packing->tasks.outcome.finished;
         const bool again = left_alone || (left->missing && !task_stage_is_last(left->stage));
         if (packing->tasks.outcome.finished && pack_upload_is(&packing->upload) &&
@@ -484,26 +457,12 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
             return command_failed(packing->command, &error);
         return cli_finish(program, !listed ? CLI_FAILED : again ? CLI_AGAIN : CLI_DONE);
     }
-    const struct pack_report report = {.shown = pack_upload_is(&packing->upload) ? packing->upload.to : packing->prefix,
-                                       .prefix = packing->prefix,
-                                       .dry_run = packing->dry_run,
+    const struct pack_report report = {.options = options,
+                                       .shown = pack_upload_is(&packing->upload) ? packing->upload.to : packing->prefix,
                                        .sets = packing->sets,
-                                       .shard_tokens = packing->shard_tokens,
-                                       .split = options->split,
-                                       .fim = options->fim,
-                                       .shuffle = options->shuffle,
-                                       .sealed = options->seal != NULL,
-                                       .tokenizer = packing->tokenizer,
-                                       .vocabulary = packing->content.vocabulary,
-                                       .tokenizer_path = options->tokenizer_path,
-                                       .chat = packing->chat,
-                                       .corpus = &options->corpus,
                                        .tokenizer_given = packing->asked.spec_given,
-                                       .eod_id = options->eod_id,
-                                       .bos_id = options->bos_id,
                                        .result = &packing->result,
                                        .skips = &packing->skips,
-                                       .listed = packing->drop.listed,
                                        .also = &packing->also,
                                        .seconds = seconds};
     skip_report_advise(&packing->skips, &packing->result.counts);
@@ -544,6 +503,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     packing->also_work = (struct pack_also){packing->also.formats,     (uint32_t)packing->also.count, also_one,
                                             packing->also.ending_list, packing->also.ending_count,    0};
     packing->upload_work = (struct pack_also){.formats = "objects", .count = 1, .write = also_one};
+    packing->taker = skip_report_taker(&packing->skips);
     packing->also_work.mask_endings = also_mask_endings(&packing->also);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
@@ -569,7 +529,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
                                    .other_output = skip_report_file(&packing->skips),
-                                   .skipped_taker = packing->skips.list_path ? &skipped_taker : NULL,
+                                   .skipped_taker = packing->skips.list_path ? &packing->taker : NULL,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .compared = compare_report,

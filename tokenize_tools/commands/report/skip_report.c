@@ -270,8 +270,9 @@ void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue
     item_keep(skips, &item);
 }
 
-enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error)
+static enum tokmap_status taker_begin(void *user, struct tokmap_error *error)
 {
+    struct skip_report *skips = user;
     int system = 0;
     skips->count = skips->chosen = skips->item_count = skips->list_bytes = 0;
     skips->later = skips->joining = true;
@@ -294,9 +295,10 @@ static enum tokmap_status list_failure(struct skip_report *skips, int system, st
                             "the list of what was left out cannot be written");
 }
 
-enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
-                                    const struct tokmap_error *why, struct tokmap_error *error)
+static enum tokmap_status taker_item(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
+                                     struct tokmap_error *error)
 {
+    struct skip_report *skips = user;
     struct skip_item item = {*why, issue->left_out, issue->is_file, issue->bytes};
     skips->count++;
     skips->chosen += issue->asked;
@@ -305,8 +307,9 @@ enum tokmap_status skip_report_join(struct skip_report *skips, const struct corp
     return skips->list_failed ? list_failure(skips, skips->list_failed, error) : TOKMAP_OK;
 }
 
-enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error)
+static enum tokmap_status taker_end(void *user, struct tokmap_error *error)
 {
+    struct skip_report *skips = user;
     int system = os_truncate(skips->list, skips->list_bytes); /* the rest of an old list */
     if (!system)
         system = os_sync(skips->list);
@@ -316,6 +319,11 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
         system = os_sync_folder(skips->list_path);
     skips->joined = !system;
     return system ? list_failure(skips, system, error) : TOKMAP_OK;
+}
+
+struct skipped_taker skip_report_taker(struct skip_report *skips)
+{
+    return (struct skipped_taker){skips, taker_begin, taker_item, taker_end};
 }
 
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error)

@@ -18,12 +18,13 @@
 #include "corpus/corpus_options.h"
 #include "encode/skip_limit.h"
 #include "format/index_writer.h"
+#include "pack/packing_options.h"
 
 struct skip_report {
     const char *limit_text, *list_path; /* of the options, or NULL */
     struct skip_limit limit;
     bool shared;     /* other processes have the same list, which one of them makes; set before skip_report_open() */
-    bool later;      /* the list is made by skip_report_join(), and items that are added before are not in it */
+    bool later;      /* the list is made by skip_report_taker(), and items that are added before are not in it */
     bool abandoned;  /* a signal ended the work, and none of it is kept: the list keeps its partial name */
     bool may_choose; /* options leave documents out that are sound; set before skip_report_open() */
     const struct cli_command *command;
@@ -35,7 +36,7 @@ struct skip_report {
     bool named;                    /* FILE.partial has become FILE */
     uint64_t list_bytes;           /* that were written to it */
     bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */
-    bool force, joining, joined;   /* of skip_report_begin() and _end() */
+    bool force, joining, joined;   /* of skip_report_taker() */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
     uint64_t chosen;               /* items that the options ask for, which are never printed */
@@ -70,12 +71,9 @@ enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, co
 /* Adds an item that was left out. One thread at a time calls it. */
 void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why);
 
-/* Work in units: makes the list of all of them, in place of what was added or joined before. end() syncs it. Statuses:
+/* Returns what makes the list of work in units, in place of what was added before, and syncs it in the end. Statuses:
  * OK, ERROR_EXISTS and ERROR_IO, which ends the work. */
-enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error);
-enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
-                                    const struct tokmap_error *why, struct tokmap_error *error);
-enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error);
+struct skipped_taker skip_report_taker(struct skip_report *skips);
 
 /* Gives the list its name, before the output gets its own. Statuses: OK, ERROR_EXISTS, ERROR_IO. */
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error);

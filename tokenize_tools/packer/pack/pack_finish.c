@@ -471,17 +471,17 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
     if (!unit_record_key(options, &key))
         return no_memory(error);
     struct unit_result *record = malloc(sizeof *record);
-    enum tokmap_status status = record ? taker->begin(options->user, error) : no_memory(error);
+    enum tokmap_status status = record ? taker->begin(taker->user, error) : no_memory(error);
     for (uint64_t i = 0; i < units->count && !status; i++) {
         const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                      : unit_record_read(&id, record, NULL, NULL, error);
         if (!status)
-            status = skipped_items_read(folder, key, i, &record->skipped, taker, options->user, error);
+            status = skipped_items_read(folder, key, i, &record->skipped, taker, error);
     }
     free(record);
-    return status ? status : taker->end(options->user, error);
+    return status ? status : taker->end(taker->user, error);
 }
 
 /* ---- files of other projects ---- */

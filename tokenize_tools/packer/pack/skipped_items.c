@@ -259,7 +259,7 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
 }
 
 enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit, const struct skipped_size *size,
-                                      const struct skipped_taker *taker, void *user, struct tokmap_error *error)
+                                      const struct skipped_taker *taker, struct tokmap_error *error)
 {
     struct reading reading = {
         .path = unit_path(folder, unit, ENDING), .fd = -1, .seed = seed_of(key, unit), .bytes = size->bytes};
@@ -269,7 +269,7 @@ enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t
         struct tokmap_error why;
         status = item_read(&reading, &issue, &why, error);
         if (!status)
-            status = taker->item(user, &issue, &why, error);
+            status = taker->item(taker->user, &issue, &why, error);
     }
     if (!status && (reading.loaded != reading.bytes || reading.at != reading.buffer.count))
         status = damaged(&reading, error);

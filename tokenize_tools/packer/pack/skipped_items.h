@@ -36,6 +36,6 @@ void skipped_items_free(struct skipped_items *items); /* leaves the file; accept
 /* Reads the file of a unit that is finished, which has this size. Statuses: OK, ERROR_CORRUPT (it is missing, or
  * damaged), ERROR_IO, ERROR_MEMORY, those of taker->item(). */
 enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit, const struct skipped_size *size,
-                                      const struct skipped_taker *taker, void *user, struct tokmap_error *error);
+                                      const struct skipped_taker *taker, struct tokmap_error *error);
 
 #endif
