@@ -60,14 +60,6 @@ struct priced {
     size_t source;                /* number of the footnote, from 1 */
 };
 
-/* What a cache of each node reads from object storage: sums of all nodes and steps. */
-struct cache_reads {
-    const char *row;
-    double bytes, requests;
-    double times;   /* that each byte of the rows is read */
-    uint64_t steps; /* that were simulated */
-};
-
 struct cost {
     struct bench *bench;
     struct result_rows rows;
@@ -80,7 +72,7 @@ struct cost {
     uint64_t sources;
     bool has_blocks;  /* the order has */
     double readahead; /* KiB; NAN: unknown */
-    struct cache_reads reads[2];
+    struct node_reads *reads[2];
     size_t reads_count;
 };
 
@@ -263,14 +255,17 @@ static bool block_use(struct held_blocks *held, uint64_t block)
     return true;
 }
 
-/* The first node, while its rows are walked through. */
+/* What the first node reads; `bytes` and `requests` become the sums of all nodes and steps. */
 struct node_reads {
+    const char *row; /* in a line of JSON */
     const struct tokmap_run *run;
     uint64_t block; /* bytes of a request */
     struct held_blocks held;
     uint64_t *first;               /* by source: the number of its first block */
     struct tokmap_extent *extents; /* of a row */
     double bytes, requests, row_bytes;
+    double times;   /* that each byte of the rows is read */
+    uint64_t steps; /* that were simulated */
 };
 
 static void row_read(struct bench *bench, struct node_reads *node, const struct tokmap_place *place)
@@ -300,12 +295,11 @@ static void row_read(struct bench *bench, struct node_reads *node, const struct 
 }
 
 /* Walks through the rows of the first node. nodes: of the loaders' option, or 0. */
-static struct cache_reads node_read(struct cost *cost, struct node_reads *node, uint64_t nodes)
+static void node_read(const struct cost *cost, struct node_reads *node, uint64_t nodes)
 {
     struct bench *bench = cost->bench;
     const uint64_t all_nodes = bench->options.nodes;
     const struct assignment_rule rule = {.world = bench->options.gpus, .nodes = nodes};
-    struct cache_reads reads = {.row = nodes ? "the run, with nodes" : as_it_is};
     struct assignment assignment;
     struct tokmap_place place;
     bench_check(bench, assignment_init(&assignment, node->run, &rule, &bench->error));
@@ -319,15 +313,14 @@ static struct cache_reads node_read(struct cost *cost, struct node_reads *node, 
             row_read(bench, node, &place);
         }
         located += nodes ? batch : rows;
-        reads.steps++;
+        node->steps++;
         bench_stop_check(bench);
     }
     assignment_free(&assignment);
-    const double all = (double)all_nodes * (double)cost->steps / (double)max64(1, reads.steps);
-    reads.bytes = node->bytes * all;
-    reads.requests = node->requests * all;
-    reads.times = node->row_bytes > 0 ? node->bytes / node->row_bytes : 0;
-    return reads;
+    const double all = (double)all_nodes * (double)cost->steps / (double)max64(1, node->steps);
+    node->times = node->row_bytes > 0 ? node->bytes / node->row_bytes : 0;
+    node->bytes *= all;
+    node->requests *= all;
 }
 
 /* Simulates the cache of a node, for the run as it is or with the loaders' option nodes. */
@@ -335,16 +328,19 @@ static void cache_simulate(struct cost *cost, const struct tokmap_run *run, uint
 {
     struct bench *bench = cost->bench;
     struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    struct node_reads node = {.run = run, .block = round_down(bench->options.block, sizeof(uint32_t))};
-    struct held_blocks *held = &node.held;
-    node.first = bench_new(bench, cost->sources, sizeof *node.first);
-    node.extents = bench_new(bench, run_extents_most(run), sizeof *node.extents);
+    struct node_reads *node = bench_new(bench, 1, sizeof *node);
+    struct held_blocks *held = &node->held;
+    node->row = nodes ? "the run, with nodes" : as_it_is;
+    node->run = run;
+    node->block = round_down(bench->options.block, sizeof(uint32_t));
+    node->first = bench_new(bench, cost->sources, sizeof *node->first);
+    node->extents = bench_new(bench, run_extents_most(run), sizeof *node->extents);
     for (uint64_t i = 0; i < cost->sources; i++) {
         bench_check(bench, tokmap_run_source(run, i, &source));
-        node.first[i] = held->blocks;
-        held->blocks += dataset_fetch_cells(source.dataset, node.block);
+        node->first[i] = held->blocks;
+        held->blocks += dataset_fetch_cells(source.dataset, node->block);
     }
-    held->room = min64(bench->options.cache / node.block, held->blocks);
+    held->room = min64(bench->options.cache / node->block, held->blocks);
     if (held->blocks >> 32 || !held->room) {
         cli_say(bench->program, "%s; choose another --block",
                 held->room ? "the data has 2^32 blocks or more" : "--cache holds no block");
@@ -352,22 +348,21 @@ static void cache_simulate(struct cost *cost, const struct tokmap_run *run, uint
     }
     held->state = bench_new(bench, held->blocks, sizeof *held->state);
     held->ring = bench_new(bench, held->room, sizeof *held->ring);
-    cost->reads[cost->reads_count++] = node_read(cost, &node, nodes);
-    free(node.first);
-    free(node.extents);
-    free(held->state);
-    free(held->ring);
+    node_read(cost, node, nodes);
+    cost->reads[cost->reads_count++] = node; /* until the end of the program */
 }
 
 static void caches_print(const struct cost *cost)
 {
     const struct bench_options *o = &cost->bench->options;
-    for (const struct cache_reads *reads = cost->reads; reads < cost->reads + cost->reads_count; reads++)
+    for (size_t i = 0; i < cost->reads_count; i++) {
+        const struct node_reads *reads = cost->reads[i];
         cli_print("%s, on %s with a cache of %s each: simulated %s, each byte is read %.2f times; %s in %s requests, "
                   "%s/s for a node\n",
                   reads->row, CLI_COUNTED(o->nodes, "node"), CLI_BYTES(o->cache), CLI_COUNTED(reads->steps, "step"),
                   reads->times, CLI_BYTES((uint64_t)reads->bytes), SHORT(reads->requests),
                   CLI_BYTES((uint64_t)(reads->bytes / (double)o->nodes / cost->seconds)));
+    }
 }
 
 /* ---- what it costs ---- */
@@ -412,7 +407,8 @@ static void lines_print(const struct cost *cost)
     run_line(cost, as_it_is, "hours", cost->seconds / 3600, "hours");
     run_line(cost, as_it_is, "needed_tokens_per_s", cost->tokens / cost->seconds, "tokens/s");
     run_line(cost, as_it_is, "device_readahead_kib", cost->readahead, "KiB");
-    for (const struct cache_reads *reads = cost->reads; reads < cost->reads + cost->reads_count; reads++) {
+    for (size_t i = 0; i < cost->reads_count; i++) {
+        const struct node_reads *reads = cost->reads[i];
         run_line(cost, reads->row, "cache_reads", reads->times, "of each byte");
         run_line(cost, reads->row, "cache_bytes", reads->bytes, "bytes");
         run_line(cost, reads->row, "cache_requests", reads->requests, "requests");

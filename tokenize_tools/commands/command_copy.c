@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "commands/copy/copy_file.h"
 #include "commands/copy/dataset_copy.h"
-#include "commands/options/error_options.h"
 #include "platform/os.h"
 #include "platform/process.h"
 
@@ -79,7 +78,6 @@ static int copy(const struct cli_command *command, const char **operands, size_t
                                                  .replace = given->force,
                                                  .full = given->verify == VERIFY_FULL,
                                                  .progress = progressed,
-                                                 .stop = os_is_stopped,
                                                  .user = given};
     cli_signals_catch();
     cli_progress_start(&given->progress, "copying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);

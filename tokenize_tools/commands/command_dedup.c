@@ -9,7 +9,6 @@
 #include "commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/pack/pack_arguments.h"
 #include "commands/pack/task_pack.h"
 #include "common/error.h"

@@ -13,7 +13,6 @@
 #include "commands.h"
 #include "commands/data/token_decode.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/skip_report.h"
 #include "common/bytes.h"

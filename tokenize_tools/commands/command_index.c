@@ -14,7 +14,6 @@
 #include "commands.h"
 #include "commands/data/olmo_documents.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "common/error.h"

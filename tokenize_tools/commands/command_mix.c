@@ -20,7 +20,6 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
@@ -47,30 +46,25 @@ struct mix_part {
     char share[24];        /* a share as a run file has it, such as 33.5; set by mix_are_shares() */
 };
 
-struct mix_error {
-    char text[512];
-    bool memory; /* nothing is wrong with the arguments, but there is no memory */
-};
-
 #define SCALE 1000000u /* 10^MIX_DECIMALS */
 #define HUNDRED_PERCENT ((uint64_t)100 * SCALE)
 #define TOKENS_MOST (((uint64_t)1 << 63) - 1)
 #define FORMS "rest, 20%, epochs=3, or tokens=300B"
 
-static bool wrong(struct mix_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool wrong(struct mix_error *error, const char *format, ...)
+/* Says what is wrong with the arguments. */
+static bool wrong(struct tokmap_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool wrong(struct tokmap_error *error, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(error->text, sizeof error->text, format, arguments);
+    (void)vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
     return false;
 }
 
-static bool memory_lacks(struct mix_error *error)
+static bool memory_lacks(struct tokmap_error *error)
 {
-    error->memory = true;
-    return wrong(error, "out of memory; free memory and run the command again");
+    return error_set_memory(error, "the name of a dataset", 0) == TOKMAP_OK;
 }
 
 /* ---- one argument ---- */
@@ -168,7 +162,7 @@ static const char *name_take(struct mix_part *part, const char *text)
 }
 
 /* Reads an argument as in the head of this file. Returns false after writing what is wrong. */
-static bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *error)
+static bool mix_part_parse(struct mix_part *part, const char *text, struct tokmap_error *error)
 {
     const char *rest = name_take(part, text);
     if (part->name[0] && parse_what(part, rest)) {
@@ -204,7 +198,7 @@ static bool mix_part_parse(struct mix_part *part, const char *text, struct mix_e
 }
 
 /* Does the same for a validation set, NAME=DATASET or DATASET, of which a run has no amount. */
-static bool mix_validation_parse(struct mix_part *part, const char *text, struct mix_error *error)
+static bool mix_validation_parse(struct mix_part *part, const char *text, struct tokmap_error *error)
 {
     const char *data = name_take(part, text);
     part->data = strdup(data);
@@ -221,7 +215,7 @@ static bool mix_validation_parse(struct mix_part *part, const char *text, struct
 
 /* ---- all arguments ---- */
 
-static bool fixed_tokens(struct mix_part *part, unsigned __int128 *sum, struct mix_error *error)
+static bool fixed_tokens(struct mix_part *part, unsigned __int128 *sum, struct tokmap_error *error)
 {
     unsigned __int128 tokens = part->amount;
     if (part->kind == MIX_EPOCHS)
@@ -253,7 +247,7 @@ static void divide(struct mix_part *parts, size_t count, uint64_t left)
     first->tokens += left - given;
 }
 
-static bool no_source_is_empty(const struct mix_part *parts, size_t count, struct mix_error *error)
+static bool no_source_is_empty(const struct mix_part *parts, size_t count, struct tokmap_error *error)
 {
     for (size_t i = 0; i < count; i++)
         if (parts[i].tokens == 0)
@@ -263,7 +257,7 @@ static bool no_source_is_empty(const struct mix_part *parts, size_t count, struc
 
 /* Computes the tokens of each part. *total is the tokens of the run, or 0: then they follow from the parts, and are
  * stored. The parts sum to *total, which is below 2^63. Returns false after writing what is wrong. */
-static bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix_error *error)
+static bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct tokmap_error *error)
 {
     unsigned __int128 fixed = 0, percent = 0;
     size_t rests = 0;
@@ -607,19 +601,17 @@ static enum tokmap_status measure(struct mixing *mixing, struct tokmap_error *er
 }
 
 /* Refuses sources that are read too often. */
-static bool check_epochs(const struct mixing *mixing, struct mix_error *error)
+static bool check_epochs(const struct mixing *mixing, struct tokmap_error *error)
 {
     for (size_t i = 0; i < mixing->count && mixing->max_epochs_given; i++) {
         const struct mix_part *part = &mixing->parts[i];
         const unsigned __int128 most = (unsigned __int128)part->epoch_tokens * mixing->max_epochs;
-        if (part->tokens <= most)
-            continue;
-        (void)snprintf(error->text, sizeof error->text,
-                       "source '%s' runs out: %" PRIu64 " tokens are %.4g epochs, but --max-epochs allows %" PRIu64
-                       ", which are %" PRIu64 " tokens; give it less, or lower --tokens",
-                       part->name, part->tokens, (double)part->tokens / (double)part->epoch_tokens, mixing->max_epochs,
-                       (uint64_t)most);
-        return false;
+        if (part->tokens > most)
+            return wrong(error,
+                         "source '%s' runs out: %" PRIu64 " tokens are %.4g epochs, but --max-epochs allows %" PRIu64
+                         ", which are %" PRIu64 " tokens; give it less, or lower --tokens",
+                         part->name, part->tokens, (double)part->tokens / (double)part->epoch_tokens,
+                         mixing->max_epochs, (uint64_t)most);
     }
     return true;
 }
@@ -657,20 +649,18 @@ static const char *options_wrong(struct mixing *mixing)
 }
 
 /* Returns whether none of the parts before part i has its name. */
-static bool name_is_new(const struct mixing *mixing, size_t i, struct mix_error *error)
+static bool name_is_new(const struct mixing *mixing, size_t i, struct tokmap_error *error)
 {
     const char *name = mixing->parts[i].name;
     for (size_t k = 0; k < i; k++)
         if (strcmp(mixing->parts[k].name, name) == 0) {
-            (void)snprintf(error->text, sizeof error->text,
-                           "two %s have the name '%s'; write NAME=DATASET%s, with another name, for one of them",
-                           i < mixing->count ? "sources" : "datasets", name, i < mixing->count ? ":HOW_MUCH" : "");
-            return false;
+            return wrong(error, "two %s have the name '%s'; write NAME=DATASET%s, with another name, for one of them",
+                         i < mixing->count ? "sources" : "datasets", name, i < mixing->count ? ":HOW_MUCH" : "");
         }
     return true;
 }
 
-static bool parse_operands(struct mixing *mixing, const char **operands, size_t count, struct mix_error *error)
+static bool parse_operands(struct mixing *mixing, const char **operands, size_t count, struct tokmap_error *error)
 {
     mixing->count = count;
     for (size_t i = 0; i < count; i++) {
@@ -678,11 +668,10 @@ static bool parse_operands(struct mixing *mixing, const char **operands, size_t 
             return false;
         const char *name = mixing->parts[i].name;
         if (!strcmp(name, "natural") || !strcmp(name, "batch") || !strcmp(name, "seq_len")) {
-            (void)snprintf(error->text, sizeof error->text,
-                           "a source cannot have the name '%s', which means something else in a run file; write "
-                           "NAME=DATASET:HOW_MUCH, with another name",
-                           name);
-            return false;
+            return wrong(error,
+                         "a source cannot have the name '%s', which means something else in a run file; write "
+                         "NAME=DATASET:HOW_MUCH, with another name",
+                         name);
         }
     }
     for (size_t i = 0; i < mixing->validations.count; i++)
@@ -745,11 +734,10 @@ static enum tokmap_status check_and_write(const struct mixing *mixing, const cha
 static int mix_print(struct mixing *mixing, const struct cli_command *command)
 {
     struct tokmap_error error = {0};
-    struct mix_error why;
     if (measure(mixing, &error))
         return command_failed(command, &error);
-    if (!mix_solve(mixing->parts, mixing->count, &mixing->total, &why) || !check_epochs(mixing, &why)) {
-        cli_say(program, "%s", why.text);
+    if (!mix_solve(mixing->parts, mixing->count, &mixing->total, &error) || !check_epochs(mixing, &error)) {
+        cli_say(program, "%s", error.message);
         return CLI_FAILED;
     }
     const bool whole = mixing->seq_len_given && mixing->batch_given;
@@ -783,7 +771,7 @@ static int mix_print(struct mixing *mixing, const struct cli_command *command)
 static int mix(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct mixing *mixing = user;
-    struct mix_error why = {"", false};
+    struct tokmap_error why = {0};
     const char *wrong = options_wrong(mixing);
     if (wrong)
         return cli_misused(command, "%s", wrong);
@@ -798,10 +786,10 @@ static int mix(const struct cli_command *command, const char **operands, size_t 
     int status = CLI_FAILED;
     if (parse_operands(mixing, operands, operand_count, &why))
         status = mix_print(mixing, command);
-    else if (why.memory)
-        cli_say(program, "%s", why.text);
+    else if (why.status)
+        status = command_failed(command, &why);
     else
-        status = cli_misused(command, "%s", why.text);
+        status = cli_misused(command, "%s", why.message);
     for (size_t i = 0; i < operand_count + mixing->validations.count; i++)
         mix_part_free(&mixing->parts[i]);
     free(mixing->parts);

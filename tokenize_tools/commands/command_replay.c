@@ -18,7 +18,6 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"

@@ -10,7 +10,6 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -14,7 +14,6 @@
 #include "commands.h"
 #include "commands/data/range_share.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"

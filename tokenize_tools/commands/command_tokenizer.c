@@ -6,7 +6,6 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "common/error.h"
 #include "common/hash.h"

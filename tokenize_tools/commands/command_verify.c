@@ -7,7 +7,6 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"

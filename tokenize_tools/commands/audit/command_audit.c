@@ -17,7 +17,6 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/mixture_report.h"
 #include "common/bytes.h"

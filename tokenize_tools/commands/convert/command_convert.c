@@ -6,7 +6,6 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "dataset_convert.h"
@@ -173,7 +172,6 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
                                             .replace = given->force,
                                             .sync = true,
                                             .progress = progressed,
-                                            .stop = os_is_stopped,
                                             .user = given};
     if (!status) {
         cli_progress_start(&given->progress, "converting", info.tokens,

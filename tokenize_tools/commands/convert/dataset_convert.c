@@ -28,6 +28,7 @@
 #include "format/shard_file.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
+#include "platform/process.h"
 
 /* ---- writing a shard ---- */
 
@@ -565,10 +566,10 @@ static enum tokmap_status shard_convert(struct converting *converting, struct re
     const uint64_t step = BLOCK_BYTES / converting->info.width;
     enum tokmap_status status = documents_begin(converting, &reading->shard, error);
     for (uint64_t at = first; at < last && !status; at += step) {
-        if (options->stop && options->stop(options->user))
+        if (os_signal_caught())
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         status = block_convert(converting, reading, at, min64(step, last - at), masked, error);
-        if (!status && options->progress)
+        if (!status)
             options->progress(options->user, min64(at + step, last));
     }
     return status;

@@ -211,21 +211,19 @@ enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const str
     assert(!options->shared_tokens ||
            (options->stored == options->width && foreign_target_shares(options->target, options->width)));
     made->options = *options;
-    struct output_group_options group = {.prefix = options->prefix,
-                                         .endings = endings,
-                                         .replace = options->replace,
-                                         .equal = options->equal,
-                                         .sync = options->sync};
-    group.count = endings_list(options, endings, made->parts);
+    made->group = (struct output_group){.count = endings_list(options, endings, made->parts),
+                                        .replace = options->replace,
+                                        .equal = options->equal,
+                                        .sync = options->sync};
     made->folder = path_folder(options->prefix);
     enum tokmap_status status = made->folder ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
     if (!status)
         status = absent_find(made, error);
-    group.absent = made->absent;
+    made->group.absent = made->absent;
     if (!status && made->parts[USE_TOKENS] != NONE && !strcmp(endings[made->parts[USE_TOKENS]], ".bin"))
         status = shard_check(options, error);
     if (!status)
-        status = output_group_open(&made->group, &group, error);
+        status = output_group_open(&made->group, options->prefix, endings, error);
     if (!status)
         status = files_begin(made, error);
     if (status)

@@ -22,6 +22,7 @@
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "platform/process.h"
 #include "remote/remote_client.h"
 #include "remote/remote_list.h"
 #include "remote/remote_object.h"
@@ -334,8 +335,7 @@ static void fail(struct copying *copying, const struct tokmap_error *error)
 static bool stop(void *user)
 {
     const struct copying *copying = user;
-    return __atomic_load_n(&copying->failed, __ATOMIC_RELAXED) ||
-           (copying->options->stop && copying->options->stop(copying->options->user));
+    return __atomic_load_n(&copying->failed, __ATOMIC_RELAXED) || os_signal_caught();
 }
 
 /* ---- step 1 ---- */
@@ -346,7 +346,7 @@ static void progress(struct copying *copying, uint64_t bytes)
 {
     const struct dataset_copy_options *options = copying->options;
     copying->done_bytes += bytes;
-    if (options->progress && copying->ready)
+    if (copying->ready)
         options->progress(options->user, copying->done_bytes,
                           mul_div(copying->ready_bytes, copying->names.count, copying->ready));
 }
@@ -427,7 +427,7 @@ static void parts_work(void *user, uint32_t number)
         struct copy_shard *shard;
         struct copy_file *file;
         uint32_t part;
-        if (copying->options->stop && copying->options->stop(copying->options->user))
+        if (os_signal_caught())
             status = error_set(&error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         else if (part_take(copying, &shard, &file, &part))
             status = part_copy(copying, shard, file, part, hands, &error);
@@ -657,7 +657,7 @@ static enum tokmap_status begin(struct copying *copying, struct tokmap_error *er
     if (system || !copying->hands)
         return no_memory(error);
     for (uint32_t i = 0; i < options->connections; i++)
-        remote_client_init(&copying->hands[i].client, stop, copying, options->watch);
+        remote_client_init(&copying->hands[i].client, stop, copying, NULL);
     enum tokmap_status status =
         copy_names_find(&copying->names, options->from, options->to, &copying->hands->client, error);
     if (!status && copying->names.manifest_to)

@@ -13,7 +13,6 @@
 #include "commands/commands.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"

@@ -12,7 +12,6 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"

@@ -9,7 +9,6 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "dataset/dataset.h"
-#include "error_options.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"

@@ -12,7 +12,6 @@
 #include "commands/report/dataset_about.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "error_options.h"
 #include "pack/shard_about.h"
 #include "platform/os.h"
 #include "target.h"

@@ -9,7 +9,6 @@
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/skip_report.h"
 #include "encode/document_encode.h"
@@ -216,7 +215,6 @@ static enum tokmap_status also_one(void *user, uint32_t format, const char *pref
                                             .equal = replace == ALSO_REPLACE_EQUAL,
                                             .sync = true,
                                             .progress = also_report,
-                                            .stop = os_is_stopped,
                                             .user = packing};
     if (pack_upload_is(&packing->upload)) {
         cli_progress_end(&packing->progress);
@@ -576,11 +574,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
         return task_status_report(command, packing->tasks.asked.status, packing->json);
     int status = arguments_check(command, packing, operands, &operand_count);
     const char *local = packing->output;
-    packing->upload = (struct pack_upload){.folder = packing->work_folder,
-                                           .force = packing->force,
-                                           .quiet = packing->quiet,
-                                           .shown = packing->shown,
-                                           .stop = os_is_stopped};
+    packing->upload = (struct pack_upload){
+        .folder = packing->work_folder, .force = packing->force, .quiet = packing->quiet, .shown = packing->shown};
     if (!status && packing->output)
         status = pack_upload_begin(&packing->upload, command, packing->output, &local);
     if (!status && pack_upload_is(&packing->upload) && packing->also.typed)

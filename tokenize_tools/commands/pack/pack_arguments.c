@@ -9,7 +9,6 @@
 
 #include "chat/chat_messages.h"
 #include "cli/messages.h"
-#include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dedup/shingles.h"

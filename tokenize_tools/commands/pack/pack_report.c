@@ -381,9 +381,8 @@ static void output_members(const struct pack_report *report, struct cli_report *
     cli_member(out, "dry_run", cli_bool(report->options->dry_run));
     if (!report->options->dry_run && !report->options->split)
         cli_member(out, "content", cli_text(HASH128_HEX(result->content)));
-    if (report->sets && !report->options->dry_run) {
+    if (report->sets && !report->options->dry_run)
         cli_numbers(out, "shards|oversized_documents", result->shards, result->oversized);
-    }
     if (report->options->split && !report->options->dry_run) {
         cli_report_object(out, "sets");
         for (uint32_t i = 0; i < report->options->split->count; i++) {
@@ -405,9 +404,8 @@ static void output_members(const struct pack_report *report, struct cli_report *
 static void content_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
-    if (report->options->corpus.content == CORPUS_CONTENT_IDS) {
+    if (report->options->corpus.content == CORPUS_CONTENT_IDS)
         cli_numbers(out, "eod_present|bos_present", result->eod_present, result->bos_present);
-    }
     if (result->has_mask) {
         cli_member(out, "counted_tokens", cli_number(result->counted_tokens));
         cli_member(out, "masked_tokens", cli_number(result->tokens - result->counted_tokens));

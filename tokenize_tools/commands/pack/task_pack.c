@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/error_options.h"
 #include "common/error.h"
 #include "encode/split.h"
 #include "pack/output_names.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "corpus/name_kind.h"

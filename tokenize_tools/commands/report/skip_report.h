@@ -14,7 +14,6 @@
 
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "corpus/corpus_options.h"
 #include "encode/skip_limit.h"
 #include "format/index_writer.h"

@@ -9,7 +9,6 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "common/bytes.h"

@@ -424,9 +424,8 @@ void loss_members(const struct loss *loss, const struct also *also, struct cli_r
 {
     cli_member(report, "loss", cli_real(loss->loss));
     cli_member(report, "median", cli_real(loss->median));
-    if (loss->of_call) {
+    if (loss->of_call)
         cli_numbers(report, "rank|call", loss->rank, loss->call);
-    }
     cli_report_array(report, "also");
     for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++) {
         cli_report_item(report);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_file.h"

@@ -145,14 +145,12 @@ static void totals_add(struct cli_report *report, const struct shard_about *abou
                                      .counted_tokens = about->counted_tokens};
     const struct shard_totals *totals = about->shard ? about->shard : &all;
     cli_report_object(report, "totals");
-    if (!about->shard) {
+    if (!about->shard)
         cli_numbers(report, "files|files_skipped", counts->files, counts->files_skipped);
-    }
     cli_member(report, "documents", cli_number(totals->documents));
-    if (!about->shard) {
+    if (!about->shard)
         cli_numbers(report, "records_skipped|sequences_replaced|input_bytes", counts->records_skipped, counts->replaced,
                     counts->stream_bytes);
-    }
     if (about->corpus->content != CORPUS_CONTENT_IDS)
         cli_member(report, "text_bytes", cli_number(totals->text_bytes));
     cli_member(report, "tokens", cli_number(totals->tokens));

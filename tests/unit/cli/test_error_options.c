@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/error_options.h"
+#include "cli/arguments.h"
 #include "common/error.h"
 
 static const struct cli_option some_options[] = {
