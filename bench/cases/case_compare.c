@@ -307,7 +307,7 @@ static void tokens_copy(struct bench *bench, const struct opened *data, char pat
     bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path,
                        "The copy of the tokens for other systems cannot be created.");
     bench_say(bench, "copying the tokens (%s) into one flat file for other systems", cli_bytes(tokens * width, size));
-    cli_progress_start(&progress, "copying", tokens * width, bench->options.json);
+    cli_progress_start(&progress, "copying", NULL, tokens * width, bench->options.json);
     for (uint64_t at = 0; at < tokens; at += PART_TOKENS) {
         const uint64_t count = min64(PART_TOKENS, tokens - at);
         bench_stop_check(bench);

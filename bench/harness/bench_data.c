@@ -106,7 +106,7 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
     if (status)
         return status;
     uint64_t left = bench->options.tokens;
-    cli_progress_start(&progress, "creating the dataset", left * maker->width, bench->options.json);
+    cli_progress_start(&progress, "creating the dataset", NULL, left * maker->width, bench->options.json);
     status = shard_writer_origin(writer, "random", 6, 0, error);
     while (!status && left) {
         uint64_t count = min64(left, BATCH_TOKENS);

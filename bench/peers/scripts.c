@@ -363,8 +363,7 @@ int scripts_run(struct bench *bench, const char *table, const struct script_argu
                                   .line = line_take,
                                   .user = &reading,
                                   .silence = bench->options.patience};
-    cli_progress_start(&reading.progress, reading.what, 0, bench->options.json);
-    reading.progress.unit = "steps";
+    cli_progress_start(&reading.progress, reading.what, "steps", 0, bench->options.json);
     const int result = script_run(bench, &script);
     cli_progress_end(&reading.progress);
     return result;

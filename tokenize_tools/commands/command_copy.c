@@ -80,7 +80,7 @@ static int copy(const struct cli_command *command, const char **operands, size_t
                                                  .progress = progressed,
                                                  .user = given};
     cli_signals_catch();
-    cli_progress_start(&given->progress, "copying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
+    cli_progress_start(&given->progress, "copying", NULL, 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = dataset_copy(&options, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;

@@ -151,7 +151,7 @@ static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct p
         status = error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                            "the inputs contain no documents; name inputs that contain text");
     input_size_start(&deduping->size, operands, operand_count, &options->corpus.select, deduping->shown);
-    cli_progress_start(&deduping->progress, "comparing", deduping->size.bytes,
+    cli_progress_start(&deduping->progress, "comparing", NULL, deduping->size.bytes,
                        deduping->quiet ? CLI_PROGRESS_NONE : deduping->shown);
     if (!status)
         status = list_make(deduping, options, &units, operands, operand_count, error);

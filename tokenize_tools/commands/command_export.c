@@ -626,9 +626,8 @@ static enum tokmap_status documents_export(struct exporting *exporting, const ch
     }
     if (status)
         return status;
-    cli_progress_start(&exporting->progress, "exporting", tokens,
+    cli_progress_start(&exporting->progress, "exporting", "tokens", tokens,
                        exporting->quiet ? CLI_PROGRESS_NONE : exporting->progress_mode);
-    exporting->progress.unit = "tokens";
     status = text_export(exporting, result, error);
     cli_progress_end(&exporting->progress);
     if (status && to_stdout(exporting) && error->system == EPIPE)

@@ -209,7 +209,7 @@ static int index_operands(const struct cli_command *command, const char **operan
     struct tokmap_index_result result = TOKMAP_INDEX_RESULT_INIT;
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     cli_signals_catch();
-    cli_progress_start(&given->progress, "indexing", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
+    cli_progress_start(&given->progress, "indexing", NULL, 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
     enum tokmap_status status = tokmap_dataset_index(name, &options, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;

@@ -50,9 +50,8 @@ static enum tokmap_status documents_add(struct planning *planning, struct planne
                       : error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                                   "it is not known where the documents of this dataset end");
     }
-    cli_progress_start(&planning->progress, "reading the lengths of documents", info->documents,
+    cli_progress_start(&planning->progress, "reading the lengths of documents", "documents", info->documents,
                        planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
-    planning->progress.unit = "documents";
     for (uint64_t number = 0; number < info->documents && !status; number++) {
         struct tokmap_document document;
         status = tokmap_dataset_document(dataset, number, &document, error);
@@ -76,8 +75,8 @@ static enum tokmap_status plan_make(struct planning *planning, const struct tokm
     if (!status)
         status = documents_add(planning, planner, dataset, &info, error);
     if (!status) {
-        cli_progress_start(&planning->progress, "packing", 0, planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
-        planning->progress.unit = "segments";
+        cli_progress_start(&planning->progress, "packing", "segments", 0,
+                           planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
         status = planner_pack(planner, progressed, planning, result, error);
         cli_progress_end(&planning->progress);
     }

@@ -662,8 +662,7 @@ static int replay_run(const struct cli_command *command, const struct replay_arg
     enum tokmap_status status = open_run(&replay, name, &error);
     if (!status)
         status = scan_traces(&replay, &error);
-    cli_progress_start(&replay.progress, "replaying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    replay.progress.unit = "steps";
+    cli_progress_start(&replay.progress, "replaying", "steps", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     if (!status && !replay.count)
         status = error_set(&error, TOKMAP_ERROR_NOT_FOUND, given->paths[0], TOKMAP_NO_OFFSET,
                            "the traces have no step; name traces of loaders that have delivered one");

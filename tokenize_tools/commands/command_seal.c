@@ -194,7 +194,7 @@ static int seal_shards(const struct cli_command *command, const struct seal_argu
         return cli_misused(command, "'%s' is a part of a dataset; name whole shards", name);
     cli_signals_catch();
     enum tokmap_status status = list_find(&list, program, name, &sum, &error);
-    cli_progress_start(&sum.progress, given->unseal ? "unsealing" : "sealing", 0,
+    cli_progress_start(&sum.progress, given->unseal ? "unsealing" : "sealing", NULL, 0,
                        given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
     bool stated = false;

@@ -68,9 +68,8 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
         const bool merges = training->model != TRAIN_UNIGRAM;
-        cli_progress_start(&training->progress, merges ? "merging" : "pruning",
+        cli_progress_start(&training->progress, merges ? "merging" : "pruning", merges ? "tokens" : "pieces",
                            merges ? training->vocabulary - training->special_count : 0, training->shown);
-        training->progress.unit = merges ? "tokens" : "pieces";
         training->stage = stage;
     }
     if (stage == TRAIN_READING)
@@ -414,7 +413,7 @@ static int inputs_train(struct training_command *training, const char **operands
     if (training->quiet)
         training->shown = CLI_PROGRESS_NONE;
     input_size_start(&training->size, operands, operand_count, &options.corpus.select, training->shown);
-    cli_progress_start(&training->progress, "counting", training->size.bytes, training->shown);
+    cli_progress_start(&training->progress, "counting", NULL, training->size.bytes, training->shown);
     enum tokmap_status status = output_place_check(training->prefix, false, &error);
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);

@@ -197,7 +197,7 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
     options.progress = progressed;
     options.user = report;
     report->dataset = dataset;
-    cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
+    cli_progress_start(&report->progress, "verifying", NULL, 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     const enum tokmap_status status = tokmap_dataset_verify(dataset, &options, &result, error);
     cli_progress_end(&report->progress);
     /* The status of the whole is printed if the library reported no fault by itself. */
@@ -217,8 +217,8 @@ static enum tokmap_status plan_verify_named(const char *plan, const struct tokma
                                             const struct verify_arguments *given, struct verify_report *report,
                                             struct verify_sum *sum, struct tokmap_error *error)
 {
-    cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    report->progress.unit = "segments";
+    cli_progress_start(&report->progress, "verifying", "segments", 0,
+                       given->quiet ? CLI_PROGRESS_NONE : given->progress);
     const enum tokmap_status status = plan_check(plan, dataset, progressed, report, &sum->plan, error);
     cli_progress_end(&report->progress);
     if (is_fault(status))

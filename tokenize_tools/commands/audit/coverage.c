@@ -437,8 +437,7 @@ enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t step
     counting.rows = rows_before(coverage->run, steps);
     if (os_mutex_new(&counting.mutex))
         return error_set_memory(error, "counting windows", 64);
-    cli_progress_start(&counting.progress, "counting", counting.rows, coverage->progress);
-    counting.progress.unit = "draws";
+    cli_progress_start(&counting.progress, "counting", "draws", counting.rows, coverage->progress);
     os_threads_share("tokmap-audit", (uint32_t)min64(coverage->threads, counting.rows / THREAD_ROWS + 1), counting_work,
                      &counting);
     cli_progress_end(&counting.progress);
@@ -507,8 +506,7 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
     assert(fault[0] == '\0');
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
-    cli_progress_start(&progress, "sampling", tries, coverage->progress);
-    progress.unit = "draws";
+    cli_progress_start(&progress, "sampling", "draws", tries, coverage->progress);
     *samples = 0;
     for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {
         const uint64_t step = first + coverage_random(&state, end - first);

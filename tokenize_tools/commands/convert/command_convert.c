@@ -174,9 +174,8 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
                                             .progress = progressed,
                                             .user = given};
     if (!status) {
-        cli_progress_start(&given->progress, "converting", info.tokens,
+        cli_progress_start(&given->progress, "converting", "tokens", info.tokens,
                            given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
-        given->progress.unit = "tokens";
         status = dataset_convert(dataset, &options, result, error);
         cli_progress_end(&given->progress);
     }

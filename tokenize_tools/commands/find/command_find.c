@@ -452,8 +452,8 @@ static int find_name(const struct cli_command *command, const struct find_argume
     int exit_status = target_open(&finding.target, command, name, &none, false);
     if (exit_status < 0) {
         enum tokmap_status status = ngrams_read(&finding, &error);
-        cli_progress_start(&finding.progress, "searching", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-        finding.progress.unit = "documents";
+        cli_progress_start(&finding.progress, "searching", "documents", 0,
+                           given->quiet ? CLI_PROGRESS_NONE : given->progress);
         cli_signals_catch();
         if (!status)
             status = sources_find(&finding, &error);

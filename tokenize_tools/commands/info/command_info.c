@@ -54,8 +54,7 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
     uint64_t window = 0, in_window = 0; /* the current window, and its documents so far */
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
-    cli_progress_start(&progress, "counting documents", documents, mode);
-    progress.unit = "documents";
+    cli_progress_start(&progress, "counting documents", "documents", documents, mode);
     for (uint64_t number = 0; number < documents; number++) {
         struct tokmap_document document;
         status = tokmap_dataset_document(dataset, number, &document, error);

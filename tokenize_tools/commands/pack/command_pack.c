@@ -128,7 +128,7 @@ static void phase_begin(struct packing *packing, bool comparing)
         return;
     packing->comparing = comparing;
     cli_progress_end(&packing->progress);
-    cli_progress_start(&packing->progress, comparing ? "comparing" : "packing", packing->size.bytes,
+    cli_progress_start(&packing->progress, comparing ? "comparing" : "packing", NULL, packing->size.bytes,
                        packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
 }
 
@@ -158,8 +158,8 @@ static void shuffle_report(void *user, uint64_t tokens, uint64_t all)
     struct packing *packing = user;
     if (!packing->merging) {
         cli_progress_end(&packing->progress);
-        cli_progress_start(&packing->progress, "shuffling", all, packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
-        packing->progress.unit = "tokens";
+        cli_progress_start(&packing->progress, "shuffling", "tokens", all,
+                           packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
         packing->merging = true;
     }
     cli_progress_update(&packing->progress, tokens);
@@ -222,9 +222,8 @@ static enum tokmap_status also_one(void *user, uint32_t format, const char *pref
     }
     if (!packing->also.begun) {
         cli_progress_end(&packing->progress);
-        cli_progress_start(&packing->progress, "converting", packing->also.count * packing->result.tokens,
+        cli_progress_start(&packing->progress, "converting", "tokens", packing->also.count * packing->result.tokens,
                            packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
-        packing->progress.unit = "tokens";
     }
     const enum tokmap_status status = also_write(&packing->also, format, &options, written, error);
     packing->also_tokens += written->tokens;
@@ -355,7 +354,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
         return status;
     input_size_start(&packing->size, operands, operand_count, &options->corpus.select, shown);
     packing->next_space = SPACE_FIRST;
-    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
+    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", NULL, packing->size.bytes, shown);
     status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
     input_warnings_tell(&packing->warnings, &packing->progress);

@@ -762,7 +762,7 @@ static int sealed_report(void *user, uint64_t done, uint64_t total)
     struct pack_seal *sealed = user;
     if (sealed->alone && !sealed->begun) {
         cli_progress_end(sealed->progress);
-        cli_progress_start(sealed->progress, "sealing", total, sealed->shown);
+        cli_progress_start(sealed->progress, "sealing", NULL, total, sealed->shown);
         sealed->begun = true;
     }
     if (sealed->alone)

@@ -162,7 +162,7 @@ static enum tokmap_status set_send(struct pack_upload *upload, const char *set, 
                                                  .replace = upload->force,
                                                  .progress = progressed,
                                                  .user = upload};
-    cli_progress_start(&upload->progress, "sending", 0, upload->quiet ? CLI_PROGRESS_NONE : upload->shown);
+    cli_progress_start(&upload->progress, "sending", NULL, 0, upload->quiet ? CLI_PROGRESS_NONE : upload->shown);
     const enum tokmap_status status = to ? dataset_copy(&options, &result, error) : no_memory(error);
     cli_progress_end(&upload->progress);
     upload->failed = status != TOKMAP_OK;
