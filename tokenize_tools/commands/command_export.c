@@ -325,12 +325,6 @@ static enum tokmap_status line_put(struct worker *worker, uint64_t number, struc
     return status ? status : text_put(out, "}\n", error);
 }
 
-static bool token_is(const char *tokens, uint64_t index, uint32_t width, uint64_t id)
-{
-    return (width == 2 ? load16((const uint8_t *)tokens + 2 * index) : load32((const uint8_t *)tokens + 4 * index)) ==
-           id;
-}
-
 /* tokens: those of the document. */
 static enum tokmap_status document_export(struct worker *worker, const struct tokmap_document *document,
                                           const char *tokens, struct tokmap_error *error)
@@ -351,13 +345,12 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
             return described;
         worker->shard = document->shard + 1;
     }
-    if (count && worker->described.bos_id != TOKMAP_NO_ID && token_is(tokens, 0, width, worker->described.bos_id)) {
+    if (count && id_load(tokens, width, 0) == worker->described.bos_id) {
         tokens += width;
         count--;
         begins = 1;
     }
-    if (count && worker->described.eod_id != TOKMAP_NO_ID &&
-        token_is(tokens, count - 1, width, worker->described.eod_id))
+    if (count && id_load(tokens, width, count - 1) == worker->described.eod_id)
         count--;
     const struct token_list list = {tokens, width, count};
     worker->text.count = 0;

@@ -18,6 +18,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
@@ -278,11 +279,7 @@ static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t 
 {
     if (width == replay->width)
         return trace_hash(row, tokens * width, number);
-    for (uint64_t i = 0; i < tokens; i++)
-        if (width == 2)
-            store16(replay->narrow + 2 * i, (uint16_t)load32((const uint8_t *)row + 4 * i));
-        else
-            store32(replay->narrow + 4 * i, load16((const uint8_t *)row + 2 * i));
+    ids_convert(replay->narrow, width, row, tokens);
     return trace_hash(replay->narrow, tokens * width, number);
 }
 

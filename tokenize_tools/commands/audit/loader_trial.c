@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/data/token_decode.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -78,10 +79,8 @@ static enum tokmap_status tokens_copy(struct loader_trial *trial, const struct t
         uint8_t *into = trial->expected + at * trial->info.width;
         const bool widened = about.width != trial->info.width;
         status = tokmap_dataset_copy(dataset, from, part, widened ? trial->narrow : into, error);
-        for (uint64_t i = 0; widened && !status && i < part; i++) {
-            const uint32_t id = load16(trial->narrow + 2 * i);
-            memcpy(into + 4 * i, &id, 4);
-        }
+        if (widened && !status)
+            ids_convert(into, 4, trial->narrow, part);
         first += part;
         at += part;
         count -= part;

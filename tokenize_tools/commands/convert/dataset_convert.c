@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/olmo_documents.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
@@ -129,11 +130,7 @@ static const uint8_t *converted(struct converting *converting, const uint8_t *to
         return tokens;
     if (converting->width == 2 && largest > UINT16_MAX)
         return NULL;
-    for (uint64_t i = 0; i < count; i++)
-        if (converting->width == 2)
-            store16(converting->converted + 2 * i, (uint16_t)load32(tokens + 4 * i));
-        else
-            store32(converting->converted + 4 * i, load16(tokens + 2 * i));
+    ids_convert(converting->converted, converting->width, tokens, count);
     return converting->converted;
 }
 
@@ -325,8 +322,7 @@ static void search_next(struct converting *converting, uint64_t first, uint64_t 
 {
     const struct tokmap_dataset_info *info = &converting->info;
     for (; converting->seen < last && *used + 2 <= ENDS_AT_ONCE; converting->seen++) {
-        const uint8_t *at = converting->tokens + (converting->seen - first) * info->width;
-        const uint64_t id = info->width == 2 ? load16(at) : load32(at);
+        const uint64_t id = id_load(converting->tokens, info->width, converting->seen - first);
         if (id == info->bos_id)
             end_found(converting, converting->seen, used);
         if (id == info->eod_id)
@@ -405,8 +401,7 @@ static enum tokmap_status id_too_large(const struct converting *converting, cons
 {
     const struct tokmap_dataset_info *info = &converting->info;
     uint64_t i = 0, id;
-    while ((id = info->width == 2 ? load16(converting->tokens + 2 * i) : load32(converting->tokens + 4 * i)) <
-           info->vocabulary)
+    while ((id = id_load(converting->tokens, info->width, i)) < info->vocabulary)
         i++;
     return error_set(error, TOKMAP_ERROR_TOKEN, shard->tokens_path, TOKMAP_NO_OFFSET,
                      "token %" PRIu64 " of the dataset has the id %" PRIu64 ", but ids must be below %" PRIu64

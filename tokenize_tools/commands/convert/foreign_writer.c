@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/data/token_decode.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/element.h"
@@ -286,11 +287,7 @@ static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint
     for (uint64_t done = 0; done < count && !status; done += CONVERTED_TOKENS) {
         const size_t some = (size_t)min64(CONVERTED_TOKENS, count - done);
         const uint8_t *from = tokens + done * options->width;
-        for (size_t i = 0; i < some; i++)
-            if (options->stored == 2)
-                store16(writer->converted + 2 * i, (uint16_t)load32(from + 4 * i));
-            else
-                store32(writer->converted + 4 * i, load16(from + 2 * i));
+        ids_convert(writer->converted, options->stored, from, some);
         status = output_group_add(&writer->group, part, writer->converted, some * options->stored, error);
     }
     return status;
@@ -309,7 +306,7 @@ static void marks_count(struct foreign_writer *writer, const uint8_t *tokens, ui
     for (uint64_t i = 0; i < count; i++)
         marks += (options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id;
     for (uint64_t i = 0; marks && !writer->marks; i++)
-        if ((options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id) {
+        if (id_load(tokens, options->width, i) == id) {
             writer->first_mark = before + i;
             break;
         }

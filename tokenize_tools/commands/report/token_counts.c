@@ -26,6 +26,7 @@
 
 #include "commands/data/block_compare.h"
 #include "commands/data/range_share.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -175,7 +176,7 @@ static enum tokmap_status outside_find(struct counting *counting, uint8_t *chunk
         if (status)
             return status;
         for (uint64_t i = 0; i < count; i++) {
-            const uint64_t id = width == 2 ? load16(chunk + 2 * i) : load32(chunk + 4 * i);
+            const uint64_t id = id_load(chunk, width, i);
             if (id < counting->info.vocabulary)
                 continue;
             struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;

@@ -194,12 +194,6 @@ enum tokmap_status printer_text(struct printer *printer, const struct tokmap_ext
     return status;
 }
 
-static uint64_t token_at(const struct printer *printer, uint64_t i)
-{
-    const uint8_t *tokens = printer->chunk;
-    return printer->info.width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
-}
-
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
@@ -218,7 +212,7 @@ enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t
                 text[used++] = ' ';
             if (mark && !marking)
                 text[used++] = '(';
-            used += decimal_write(token_at(printer, i), text + used);
+            used += decimal_write(id_load(printer->chunk, printer->info.width, i), text + used);
             (void)fwrite(text, 1, used, stdout);
             marking = mark;
             any = true;
@@ -270,7 +264,7 @@ static enum tokmap_status extent_json(struct printer *printer, struct tokmap_ext
         if (!status && printer->tokenizer)
             status = chunk_decode(printer, 0, span, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
-            cli_member(report, NULL, cli_number(token_at(printer, i)));
+            cli_member(report, NULL, cli_number(id_load(printer->chunk, printer->info.width, i)));
         for (uint64_t at = 0, end; at < span && !status && printer->mask; at = end) {
             end = alike_end(printer, at, span);
             if (!counts_at(printer, at))
