@@ -357,16 +357,6 @@ static int options_check(const struct cli_command *command, const struct bench_o
         return cli_misused(command, "--patience must be from 0.1 to 1000000");
     if (!(options->stall >= 0.1 && options->stall <= 3600))
         return cli_misused(command, "--stall must be from 0.1 to 3600");
-    if (!options->nodes || options->nodes > 1000000 || options->spare_nodes > 1000000)
-        return cli_misused(command, "--nodes must be from 1 to 1000000, and --spare-nodes at most that");
-    if (!(options->days >= 1 && options->days <= 1000))
-        return cli_misused(command, "--days must be from 1 to 1000");
-    if (!(options->failures >= 0 && options->failures <= 10))
-        return cli_misused(command, "--failures must be from 0 to 10");
-    if (!(options->checkpoint_minutes >= 0.01 && options->checkpoint_minutes <= 1e6))
-        return cli_misused(command, "--checkpoint-minutes must be from 0.01 to 1000000");
-    if (!(options->repair_hours >= 0 && options->repair_hours <= 1e6))
-        return cli_misused(command, "--repair-hours must be from 0 to 1000000");
     if (options->device > 1023)
         return cli_misused(command, "--device must be at most 1023");
     if (!options->batches || options->batches > (uint64_t)1 << 40)
@@ -460,12 +450,7 @@ int main(int argc, char **argv)
                                 .text_bytes = (uint64_t)256 << 20,
                                 .tiny_documents = 10000000,
                                 .patience = 3600,
-                                .stall = 10,
-                                .nodes = 64,
-                                .days = 30,
-                                .failures = 0.0038,
-                                .checkpoint_minutes = 30,
-                                .repair_hours = 6};
+                                .stall = 10};
     if (argc > 2 && !strcmp(argv[1], CHILD_MARK)) { /* a copy of the command, started by it */
         o->child = argv[2];
         argv[2] = argv[0];
@@ -565,20 +550,9 @@ int main(int argc, char **argv)
         {0, "stall", CLI_REAL, &o->stall, NULL, "S", "faults: how long a stalled read takes (default 10)", NULL},
         {0, "no-fuse", CLI_FLAG, &o->no_fuse, NULL, NULL,
          "faults: inject with a preloaded library, even where FUSE works", NULL},
-        CLI_HEADING("The month of compare survival (--world ranks, --step-ms, --batch)"),
-        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "compare: machines that train (default 64)", NULL},
-        {0, "spare-nodes", CLI_NUMBER, &o->spare_nodes, NULL, "N",
-         "compare: machines that replace failed ones (default 0)", NULL},
-        {0, "days", CLI_REAL, &o->days, NULL, "D", "compare: length of the month (default 30)", NULL},
-        {0, "failures", CLI_REAL, &o->failures, NULL, "F", "compare: failures of a machine per day (default 0.0038)",
-         NULL},
-        {0, "checkpoint-minutes", CLI_REAL, &o->checkpoint_minutes, NULL, "M",
-         "compare: minutes between checkpoints (default 30)", NULL},
-        {0, "repair-hours", CLI_REAL, &o->repair_hours, NULL, "H", "compare: until a machine is back (default 6)",
-         NULL},
         {0, "figures", CLI_TEXT, &o->figures, NULL, "FILE",
-         "compare: what `tokmap-bench compare --json` printed (default: the loaders are measured shortly); cost: that, "
-         "or a folder of it (default: bench/results of the source tree)",
+         "cost: what `tokmap-bench compare --json` printed, or a folder of it (default: bench/results of the source "
+         "tree)",
          NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},

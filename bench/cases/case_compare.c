@@ -358,74 +358,26 @@ static void flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
 
 /* ---- what a table reads ---- */
 
-/* Kinds of inputs of tables; one that is not listed here reads a dataset. */
-enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING };
-static const struct {
-    const char *table;
-    enum reads reads;
-} tables[] = {{"ab", READS_RUN}, {"pack", READS_TEXT}, {"prepare", READS_TEXT}, {"start", READS_SPARSE}};
-
 static bool is_table(const struct bench *bench, const char *table)
 {
     return bench->options.table && !strcmp(bench->options.table, table);
 }
 
-static enum reads reads_of(const struct bench *bench)
-{
-    if (is_table(bench, "survival") && bench->options.figures)
-        return READS_NOTHING;
-    for (size_t i = 0; bench->options.table && i < sizeof tables / sizeof tables[0]; i++)
-        if (is_table(bench, tables[i].table))
-            return tables[i].reads;
-    return READS_DATASET;
-}
-
 bool compare_reads_text(const struct bench *bench)
 {
-    return reads_of(bench) == READS_TEXT;
+    return is_table(bench, "pack") || is_table(bench, "prepare");
 }
 
 static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct script_arguments *arguments)
 {
     scripts_text(arguments, "--data", dataset_name(bench));
     flat_tokens_open(bench, flat);
-    scripts_text(arguments, "--run", bench->options.run_file);
     scripts_text(arguments, "--bin", flat->path);
     scripts_text(arguments, "--files", flat->files);
     scripts_number(arguments, "--width", flat->width);
     scripts_number(arguments, "--count", flat->tokens);
     if (flat->eod != TOKMAP_NO_ID)
         scripts_number(arguments, "--eod", flat->eod);
-}
-
-/* Sets the month that the table survival simulates. */
-static void survival_arguments(const struct bench *bench, struct script_arguments *arguments)
-{
-    const struct bench_options *o = &bench->options;
-    scripts_number(arguments, "--nodes", o->nodes);
-    scripts_number(arguments, "--spare-nodes", o->spare_nodes);
-    scripts_real(arguments, "--days", o->days);
-    scripts_real(arguments, "--failures", o->failures);
-    scripts_real(arguments, "--checkpoint-minutes", o->checkpoint_minutes);
-    scripts_real(arguments, "--repair-hours", o->repair_hours);
-    scripts_text(arguments, "--figures", o->figures);
-    if (o->world_given)
-        scripts_number(arguments, "--ranks", o->world);
-    if (o->step_ms_given)
-        scripts_real(arguments, "--step-ms", o->step_ms);
-    if (o->batch_given)
-        scripts_number(arguments, "--global-rows", o->batch);
-}
-
-/* Sets the arguments of the table ab: a run and its training loop. */
-static void run_arguments(struct bench *bench, struct script_arguments *arguments)
-{
-    scripts_text(arguments, "--data", dataset_name(bench));
-    scripts_text(arguments, "--run", bench->options.run_file);
-    scripts_real(arguments, "--step-ms", bench->options.step_ms);
-    const bool sleeps = bench->options.wait_given && bench->options.wait == BENCH_SLEEP;
-    scripts_text(arguments, "--wait", sleeps ? "sleep" : "spin");
-    scripts_number(arguments, "--world", max64(1, bench->options.world));
 }
 
 /* The table start: sparse datasets of zeros, which need no storage but their indexes. */
@@ -465,22 +417,18 @@ static int compare_run(struct bench *bench)
     if (bench->options.child)
         return compare_child(bench);
     struct comparison comparison = {bench, wide_new(bench)};
-    if (reads_of(bench) == READS_TEXT) {
+    if (compare_reads_text(bench)) {
         scripts_text(&arguments, "--text", bench->options.dataset);
         scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
         scripts_text(&arguments, "--pattern", bench->options.pattern);
         scripts_text(&arguments, "--field", bench->options.field);
         scripts_text(&arguments, "--megatron", bench->options.megatron);
         scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
-    } else if (reads_of(bench) == READS_RUN) {
-        run_arguments(bench, &arguments);
-    } else if (reads_of(bench) == READS_SPARSE) {
+    } else if (is_table(bench, "start")) {
         sparse_arguments(bench, &arguments);
-    } else if (reads_of(bench) == READS_DATASET || bench->options.dataset) {
+    } else {
         dataset_arguments(bench, &flat, &arguments);
     }
-    if (is_table(bench, "survival"))
-        survival_arguments(bench, &arguments);
     int result = scripts_run(bench, table, &arguments, line_take, &comparison);
     made_files_remove(bench); /* before anything is printed, which ends the command if nobody reads it */
     bench_stop_check(bench);

@@ -82,16 +82,13 @@ struct bench_options {
     const char *table;                                /* compare: what the command line names, or NULL */
     bool offline;                                     /* compare: install nothing */
     double patience;                                  /* compare: seconds that a script may be silent */
-    bool documents;     /* tokenize: measure documents only, not the whole text in one call */
-    bool worst;         /* tokenize: measure texts that are slow to encode, beside the text that is named */
-    const char *faults; /* faults: the faults, with commas between them */
-    double stall;       /* faults: seconds that a stalled read takes */
-    bool no_fuse;       /* faults: inject with a preloaded library even if FUSE works */
-    /* compare survival: the simulated month */
-    uint64_t nodes, spare_nodes;
-    double days, failures, checkpoint_minutes, repair_hours;
+    bool documents;       /* tokenize: measure documents only, not the whole text in one call */
+    bool worst;           /* tokenize: measure texts that are slow to encode, beside the text that is named */
+    const char *faults;   /* faults: the faults, with commas between them */
+    double stall;         /* faults: seconds that a stalled read takes */
+    bool no_fuse;         /* faults: inject with a preloaded library even if FUSE works */
     uint64_t gpus;        /* cost */
-    const char *figures;  /* rows of compare that were printed with --json; NULL: measure; cost: bench/results */
+    const char *figures;  /* cost: rows of compare that were printed with --json; NULL: bench/results */
     const char *child;    /* task of a copy of this program for its parent; NULL in the parent */
     const char *plot;     /* folder for pictures of the results, or NULL */
     const char *save;     /* folder for the results, or NULL */

@@ -143,7 +143,7 @@ run=$folder/15t.run
 ! wanted cost-15t ||
     printf 'source text synthetic:vocab=50257,tokens=15000000000000\nseq_len 8192\nbatch 2048\npasses 1\n' >"$run"
 step cost-15t cost "$run" --gpus 1024 --step-ms 8000
-for table in progressive workers batch item pin overlap epoch state order ab files start survival remote; do
+for table in progressive pin overlap start remote; do
     step "compare-$table" compare $table "$data" "${offline[@]}"
 done
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then

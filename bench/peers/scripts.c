@@ -274,7 +274,6 @@ static void common_arguments(const struct bench *bench, const struct places *pla
     scripts_text(all, "--package", places->package);
     scripts_number(all, "--seq-len", o->seq_len);
     scripts_number(all, "--rows", o->rows);
-    scripts_number(all, "--seed", o->seed);
     scripts_number(all, "--repeats", o->repeats);
     scripts_real(all, "--seconds", o->seconds);
     scripts_text(all, "--peers", o->peers);

@@ -45,7 +45,7 @@ void scripts_number(struct script_arguments *arguments, const char *option, uint
 void scripts_real(struct script_arguments *arguments, const char *option, double value);
 
 /* Runs `python3 compare TABLE` with the arguments, and with those that every table has: --work (a new folder in --dir,
- * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows, --seed,
+ * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows,
  * --peers, --venv, --offline. Shows its progress and what it says, and calls `line` for all other lines.
  * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails. */
 int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,

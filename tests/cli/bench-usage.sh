@@ -25,14 +25,14 @@ tokmap-bench check --help >help
 holds help '--step-ms'
 holds help '--seq-len'
 holds help '--help-all'
-! grep -q -e '--faults\|--against\|--nodes\|--threads\|--batch-tokens\|--venv\|--output\|--cold' help
+! grep -q -e '--faults\|--against\|--threads\|--batch-tokens\|--venv\|--output\|--cold' help
 tokmap-bench check --help-all >all
 holds all '--faults'
 tokmap-bench faults --help >help
 holds help '--faults'
 holds help '--venv'
-! grep -q -e '--step-ms\|--nodes\|--against' help
-tokmap-bench compare --help | grep -q -e '--nodes N'
+! grep -q -e '--step-ms\|--megatron\|--against' help
+tokmap-bench compare --help | grep -q -e '--field NAME'
 tokmap-bench pack --help >help
 holds help '--tiny-documents'
 holds help '--threads'

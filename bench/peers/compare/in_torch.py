@@ -20,20 +20,13 @@ PACKAGES = ("numpy", "torch")
 WAIT = 300  # seconds without a line from a table
 
 
-def run_table(report, table, tokens, options, more=()):
+def run_table(report, table, tokens, options):
     """Runs the function run(report, tokens, options) of a table in a process of the Python that has torch, whose
-    lines it reports. A Python that cannot be had is an absent row with the reason. more: packages that only some rows
-    need."""
+    lines it reports. A Python that cannot be had is an absent row with the reason."""
     if tokens is None:
         raise Absent(f"the table {table} needs --data and --bin")
     try:
-        environment = setup.Setup(options, report)
-        python = environment.python_with(list(PACKAGES), "torch")
-        for package in more:
-            try:
-                environment.python_with([package], package)
-            except Absent as problem:
-                report.note(problem)
+        python = setup.Setup(options, report).python_with(list(PACKAGES), "torch")
         with driver.Child(options, [python, os.path.join(HERE, "in_torch.py"), table]) as child:
             child.send("call", tokens=tokens.to_json(), options=vars(options))
             while True:

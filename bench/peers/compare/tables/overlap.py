@@ -96,13 +96,13 @@ def measure(report, tokens, options):
 
 def run(report, tokens, options):
     torch = loop.torch_for_tables()
-    if not loop.has_gpu(torch):
+    if not torch.cuda.is_available():
         for name in NAMES:
             report.absent(NAME, name, "no GPU: there is no copy to hide")
         report.answer("Not measured: this machine has no GPU, so there is no copy to overlap with a step.")
         return
     repeats = loop.repeats_of(options)
-    step, seconds = busy_step(torch), loop.pass_seconds(options, repeats * len(NAMES))
+    step, seconds = busy_step(torch), loop.turn_seconds(options, repeats * len(NAMES))
     found = {name: [] for name in NAMES}
     lost = {}
     for done, (_, name) in enumerate(common.turns(NAMES, repeats)):

@@ -127,7 +127,7 @@ def measure(report, tokens, options):
 
 def run(report, tokens, options):
     torch = loop.torch_for_tables()
-    if loop.has_gpu(torch):
+    if torch.cuda.is_available():
         text = on_gpu(report, torch, tokens, options)
     else:
         for name in ("pageable, blocking", "pageable, non_blocking", "pinned, blocking", "pinned, non_blocking"):
