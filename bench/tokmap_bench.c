@@ -18,7 +18,6 @@
 #include "harness/child.h"
 #include "harness/gpu.h"
 #include "harness/harness.h"
-#include "harness/html_report.h"
 #include "harness/machine.h"
 #include "harness/result_rows.h"
 #include "peers/scripts.h"
@@ -112,7 +111,6 @@ static const char details[] =
     "  tokmap-bench tokenize --worst prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench compare data/web\n"
     "  tokmap-bench all --save results --plot pictures\n"
-    "  tokmap-bench report -o report.html results\n"
     "\n"
     "The cases tokenize and parquet need a text in a real language that does not repeat itself. "
     "tokmap-bench-text(7) says how to make such texts from Debian packages.\n";
@@ -129,7 +127,7 @@ static const struct bench_case *case_find(const char *name)
 /* Returns `names` with the words for the first operand, "all|NAME|...", which completion in a shell offers. */
 static const char *case_choices(char *names, size_t size)
 {
-    size_t used = (size_t)snprintf(names, size, "all|report");
+    size_t used = (size_t)snprintf(names, size, "all");
     for (size_t i = 0; i < CASES; i++) {
         used += (size_t)snprintf(names + used, size - used, "|%s", cases[i]->name);
         assert(used < size);
@@ -146,7 +144,7 @@ static bool clause_has_cases(const char *clause, const char *name, bool *names_i
         char word[16];
         const size_t length = strcspn(at, " ,:");
         (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
-        cases_only = case_find(word) || !strcmp(word, "report");
+        cases_only = case_find(word);
         *names_it |= cases_only && !strcmp(word, name);
         at += strcspn(at, ",:"); /* after a name may come that of a table or an option: "pack --memory" */
         if (*at != ',')
@@ -313,7 +311,7 @@ static int files_check(const struct cli_command *command, const struct bench *be
 /* Returns the case that was typed, or NULL after a message that names the nearest one. */
 static const struct bench_case *case_named(const struct cli_command *command, const char *typed, int *result)
 {
-    const char *names[CASES + 2];
+    const char *names[CASES + 1];
     const struct bench_case *chosen = case_find(typed);
     *result = CLI_DONE;
     if (chosen || !strcmp(typed, "all"))
@@ -321,8 +319,7 @@ static const struct bench_case *case_named(const struct cli_command *command, co
     for (size_t i = 0; i < CASES; i++)
         names[i] = cases[i]->name;
     names[CASES] = "all";
-    names[CASES + 1] = "report";
-    const char *nearest = cli_nearest(typed, names, CASES + 2);
+    const char *nearest = cli_nearest(typed, names, CASES + 1);
     *result = nearest ? cli_misused(command, "there is no case '%s'; did you mean '%s'?", typed, nearest)
                       : cli_misused(command, "there is no case '%s'; --list shows all of them", typed);
     return NULL;
@@ -373,7 +370,6 @@ static int options_check(const struct cli_command *command, const struct bench_o
 struct request {
     struct bench bench;
     bool list;
-    const char *output; /* of report */
 };
 
 /* Runs the command, once its options are known. */
@@ -383,10 +379,6 @@ static int run_request(const struct cli_command *command, const char **operands,
     struct bench *bench = &request->bench;
     if (request->list)
         return list_cases();
-    if (count && !strcmp(operands[0], "report"))
-        return html_report(command, operands + 1, count - 1, request->output);
-    if (request->output)
-        return cli_misused(command, "--output is for `tokmap-bench report`; --save FOLDER keeps the results of a case");
     if (!count)
         return cli_misused(command, "name a case; --list shows them");
     int result;
@@ -560,7 +552,6 @@ int main(int argc, char **argv)
          "also write the lines of --json into FOLDER, as CASE.jsonl, once the case is done", NULL},
         {0, "plot", CLI_TEXT, &o->plot, NULL, "FOLDER",
          "also draw pictures of the results into FOLDER, as SVG and PNG, with gnuplot", NULL},
-        {'o', "output", CLI_TEXT, &request.output, NULL, "FILE", "report: the page to write", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},
     };
     const size_t count = sizeof options / sizeof options[0];

@@ -75,18 +75,14 @@ static bool member_take(struct json_scan *scan, const struct json_string *name, 
 {
     const struct {
         const char *name, **into;
-    } texts[] = {{"case", &row->case_name},  {"table", &row->table},     {"row", &row->row},
-                 {"metric", &row->metric},   {"unit", &row->unit},       {"better", &row->better},
-                 {"text", &row->text},       {"verdict", &row->verdict}, {"command", &row->command},
-                 {"machine", &row->machine}, {"date", &row->date},       {"sentence", &row->text}};
+    } texts[] = {{"case", &row->case_name}, {"table", &row->table},     {"row", &row->row},
+                 {"metric", &row->metric},  {"unit", &row->unit},       {"better", &row->better},
+                 {"text", &row->text},      {"command", &row->command}, {"machine", &row->machine},
+                 {"date", &row->date},      {"sentence", &row->text}};
     const struct {
         const char *name;
         double *into;
-    } reals[] = {{"value", &row->value},
-                 {"min", &row->smallest},
-                 {"max", &row->largest},
-                 {"limit", &row->limit},
-                 {"ratio", &row->ratio}};
+    } reals[] = {{"value", &row->value}, {"min", &row->smallest}, {"max", &row->largest}, {"limit", &row->limit}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (json_name_is(name, texts[i].name))
             return text_take(scan, rows, texts[i].into, memory);
@@ -103,8 +99,8 @@ static enum tokmap_status line_read(struct result_rows *rows, const char *line, 
     struct json_string name;
     bool memory = false;
     struct result_row row = {.case_name = "", .table = "", .row = "", .metric = "", .unit = "", .better = ""};
-    row.text = row.verdict = row.machine = row.date = "";
-    row.value = row.smallest = row.largest = row.limit = row.ratio = (double)NAN;
+    row.text = row.machine = row.date = "";
+    row.value = row.smallest = row.largest = row.limit = (double)NAN;
     json_begin(&scan, line, count);
     if (json_enter_object(&scan))
         while (json_member(&scan, &name) && member_take(&scan, &name, rows, &row, &memory))
@@ -261,36 +257,23 @@ struct group {
 
 static void *keep(struct result_plots *plots, size_t bytes)
 {
-    if (plots->memory_count == plots->memory_capacity) {
-        const size_t more = plots->memory_capacity ? 2 * plots->memory_capacity : 64;
-        void *grown = realloc(plots->memory, more * sizeof *plots->memory);
-        if (!grown)
-            return NULL;
-        plots->memory = grown;
-        plots->memory_capacity = more;
-    }
-    void *memory = calloc(1, bytes);
+    const bool grown =
+        grow((void **)&plots->memory, plots->memory_count, &plots->memory_capacity, sizeof *plots->memory);
+    void *memory = grown ? calloc(1, bytes) : NULL;
     if (memory)
         plots->memory[plots->memory_count++] = memory;
     return memory;
 }
 
-bool result_row_is_machine(const struct result_row *row)
-{
-    static const char *const names[] = {"others_percent", "steal_percent", "load_average"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(row->metric, names[i]))
-            return true;
-    return false;
-}
-
+/* Returns false for texts, and for what describes the machine. */
 static bool row_is_drawn(const struct result_row *row)
 {
-    static const char *const texts[] = {"verdict", "equal", "absent", "about", "note", "answer"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (!strcmp(row->metric, texts[i]))
+    static const char *const others[] = {"verdict", "equal",          "absent",        "about",       "note",
+                                         "answer",  "others_percent", "steal_percent", "load_average"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(row->metric, others[i]))
             return false;
-    return isfinite(row->value) && !*row->text && !result_row_is_machine(row);
+    return isfinite(row->value) && !*row->text;
 }
 
 static bool belongs(const struct result_row *row, const struct result_row *first)
@@ -477,8 +460,7 @@ static bool plot_add(struct result_plots *plots, struct group *group, const stru
     if (!series || !grown)
         return false;
     struct result_plot *plot = &plots->plots[plots->count];
-    *plot = (struct result_plot){
-        .command = group->first->command, .case_name = group->first->case_name, .table = group->first->table};
+    *plot = (struct result_plot){.name = ""};
     size_t count = group->color_count;
     if (group->named ? !named_fill(plots, group, series) : !(count = metrics_fill(plots, group, series)))
         return false;
@@ -532,22 +514,15 @@ enum tokmap_status result_plots_make(struct result_plots *plots, const struct re
     bool *taken = calloc(rows->count + 1, sizeof *taken);
     const struct result_row **list = calloc(rows->count + 1, sizeof *list);
     bool memory = taken && list;
-    size_t groups = 0;
     for (size_t i = 0; i < rows->count && memory; i++) {
         struct group group = {.rows = list};
         if (taken[i] || !row_is_drawn(&rows->rows[i]))
             continue;
-        if (++groups > RESULT_PLOTS_MOST)
-            break;
         group_find(&group, rows, i, taken);
         memory = plot_add(plots, &group, rows);
     }
     free(taken);
     free(list);
-    if (groups > RESULT_PLOTS_MOST)
-        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the results would become more than %d pictures; name fewer files of results",
-                         RESULT_PLOTS_MOST);
     return memory ? TOKMAP_OK : error_set_memory(error, "pictures of results", 0);
 }
 
