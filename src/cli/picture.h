@@ -46,7 +46,6 @@ struct cli_plot {
     size_t note_count;
     const struct cli_plot_series *series;
     size_t series_count;
-    const char *ids; /* letters and digits that begin the ids inside an SVG, so that one page can hold several; NULL */
 };
 
 enum cli_plot_format { CLI_PLOT_SVG, CLI_PLOT_PNG };

@@ -8,7 +8,6 @@
  */
 #include "plot.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +43,6 @@ static enum tokmap_status plot_check(const struct cli_plot *plot, struct tokmap_
     bool good = plot->series_count && plot->series_count <= CLI_PLOT_SERIES_MOST && plot->title && plot->unit;
     for (size_t i = 0; good && i < plot->series_count; i++)
         good = plot->series[i].count && plot->series[i].count <= most;
-    for (const char *at = plot->ids; at && *at; at++)
-        good = good && isalnum((unsigned char)*at);
     return good ? TOKMAP_OK
                 : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                             "a picture has from 1 to %d series of 1 to %zu points; leave some out",
@@ -166,32 +163,16 @@ static bool escaped_put(struct bytes_buffer *into, const char *text)
     return done;
 }
 
-/* Returns whether the rest of an SVG, inside a tag, begins with an id of gnuplot's or with a reference to one. *skip is
- * the number of bytes before the id itself. */
-static bool at_id(const char *at, size_t left, size_t *skip)
-{
-    static const char *const begins[] = {"'#gp", "id='gp", "id=\"gnuplot", "id='textbox", "id='greybox", "(#"};
-    static const size_t skips[] = {2, 4, 4, 4, 4, 2};
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (left > strlen(begins[i]) && !memcmp(at, begins[i], strlen(begins[i]))) {
-            *skip = skips[i];
-            return true;
-        }
-    return false;
-}
-
 /* Copies what gnuplot wrote: with the title and the style after the first tag, without the titles of its own, which
- * browsers show over the curves, and with other ids. */
+ * browsers show over the curves. */
 static bool svg_complete(const struct cli_plot *plot, const struct bytes_buffer *drawn, struct bytes_buffer *into)
 {
     const char *text = (const char *)drawn->bytes, *end = text + drawn->count;
     const char *head = memmem(text, drawn->count, "<svg", 4);
     const char *body = head ? memchr(head, '>', (size_t)(end - head)) : NULL;
-    bool inside = false, done = true;
-    size_t skip;
     if (!body)
         return false;
-    done = bytes_append(into, text, (size_t)(body + 1 - text)) && put(into, "\n<title>");
+    bool done = bytes_append(into, text, (size_t)(body + 1 - text)) && put(into, "\n<title>");
     done = done && escaped_put(into, plot->title) && put(into, "</title>\n") && style_put(into);
     for (const char *at = body + 1; at < end && done;) {
         const size_t left = (size_t)(end - at);
@@ -201,12 +182,7 @@ static bool svg_complete(const struct cli_plot *plot, const struct bytes_buffer 
             at = close + 8;
             continue;
         }
-        if (plot->ids && inside && at_id(at, left, &skip)) {
-            done = bytes_append(into, at, skip) && put(into, plot->ids);
-            at += skip;
-        }
-        inside = *at == '<' || (inside && *at != '>');
-        done = done && bytes_append(into, at++, 1);
+        done = bytes_append(into, at++, 1);
     }
     return done;
 }

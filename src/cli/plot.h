@@ -41,8 +41,8 @@ bool cli_plot_format_of(const char *path, enum cli_plot_format *format);
 enum tokmap_status cli_plot_possible(struct tokmap_error *error);
 
 /* Appends the picture to `into`, which the caller frees. gnuplot is searched for in the folders of PATH. What gnuplot
- * says about an error goes to standard error. Statuses: OK, ERROR_ARGUMENT (no series, no point, too many, or ids that
- * are not letters and digits), ERROR_NOT_FOUND (gnuplot is not installed; the message names its package),
+ * says about an error goes to standard error. Statuses: OK, ERROR_ARGUMENT (no series, no point, or too many),
+ * ERROR_NOT_FOUND (gnuplot is not installed; the message names its package),
  * ERROR_UNSUPPORTED (gnuplot failed, which an old one does), ERROR_INTERRUPTED (a signal came), ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status cli_plot_render(const struct cli_plot *plot, enum cli_plot_format format, struct bytes_buffer *into,
