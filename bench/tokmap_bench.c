@@ -540,8 +540,6 @@ int main(int argc, char **argv)
         {0, "faults", CLI_TEXT, &o->faults, NULL, "NAMES",
          "faults: inject only these, such as \"EIO,slow rank\" (default: all)", NULL},
         {0, "stall", CLI_REAL, &o->stall, NULL, "S", "faults: how long a stalled read takes (default 10)", NULL},
-        {0, "no-fuse", CLI_FLAG, &o->no_fuse, NULL, NULL,
-         "faults: inject with a preloaded library, even where FUSE works", NULL},
         {0, "figures", CLI_TEXT, &o->figures, NULL, "FILE",
          "cost: what `tokmap-bench compare --json` printed, or a folder of it (default: bench/results of the source "
          "tree)",

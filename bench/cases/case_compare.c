@@ -645,8 +645,6 @@ static int faults_run(struct bench *bench)
     matrix = (struct matrix){.bench = bench, .wide = wide_new(bench)};
     scripts_text(&arguments, "--faults", bench->options.faults);
     scripts_real(&arguments, "--stall", bench->options.stall);
-    if (bench->options.no_fuse)
-        scripts_flag(&arguments, "--no-fuse");
     int result = scripts_run(bench, "faults", &arguments, verdict_take, &matrix);
     bench_stop_check(bench);
     matrix_print(&matrix); /* after a failure, what happened until then */

@@ -86,7 +86,6 @@ struct bench_options {
     bool worst;           /* tokenize: measure texts that are slow to encode, beside the text that is named */
     const char *faults;   /* faults: the faults, with commas between them */
     double stall;         /* faults: seconds that a stalled read takes */
-    bool no_fuse;         /* faults: inject with a preloaded library even if FUSE works */
     uint64_t gpus;        /* cost */
     const char *figures;  /* cost: rows of compare that were printed with --json; NULL: bench/results */
     const char *child;    /* task of a copy of this program for its parent; NULL in the parent */

@@ -219,11 +219,6 @@ static void argument_add(struct script_arguments *arguments, const char *word)
     arguments->list[arguments->count++] = word;
 }
 
-void scripts_flag(struct script_arguments *arguments, const char *option)
-{
-    argument_add(arguments, option);
-}
-
 void scripts_text(struct script_arguments *arguments, const char *option, const char *value)
 {
     if (!value)

@@ -30,7 +30,7 @@ struct script_line {
  * after a message. */
 typedef int script_line_fn(void *user, const struct script_line *line);
 
-/* The arguments of a script: pairs of option and value, and flags. */
+/* The arguments of a script: pairs of option and value. */
 struct script_arguments {
     const char *list[SCRIPT_ARGUMENTS_MAX + 1];
     size_t count;
@@ -38,8 +38,7 @@ struct script_arguments {
     size_t number_count;
 };
 
-/* Append an option, with its value. Nothing is appended if `value` is NULL. */
-void scripts_flag(struct script_arguments *arguments, const char *option);
+/* Append an option with its value. Nothing is appended if `value` is NULL. */
 void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
 void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value);
 void scripts_real(struct script_arguments *arguments, const char *option, double value);

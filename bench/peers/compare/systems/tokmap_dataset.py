@@ -60,5 +60,5 @@ class Plain(tokmap.Loader):
 
 def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0, plain=False):
     if plain:
-        return Plain(tokens, order, rank, world, resume, None, {"framework": "torch"})
+        return Plain(tokens, order, rank, world, resume, None, {}, {"framework": "torch"})
     return Loader(tokens, order, rank, world, resume, workers)

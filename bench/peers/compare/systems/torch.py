@@ -23,7 +23,6 @@ ROWS = {
     "torch/2+persistent, whole batches": {"workers": 2, "persistent": True, "mode": "batch"},
     f"torch/{MANY}+persistent": {"workers": MANY, "persistent": True},
 }
-FAULT_ROWS = ("torch/0", "torch/2+persistent")
 
 
 def about():
