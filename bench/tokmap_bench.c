@@ -83,9 +83,9 @@ static void results_keep(struct bench *bench, const char *case_name)
 }
 
 static const struct bench_case *const cases[] = {
-    &case_check,    &case_limits,  &case_order,  &case_slice,   &case_loader, &case_open,    &case_train, &case_pack,
-    &case_plan,     &case_sources, &case_trace,  &case_verify,  &case_h2d,    &case_expand,  &case_race,  &case_gpu,
-    &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_faults, &case_hostile, &case_cost};
+    &case_check, &case_order,    &case_loader,  &case_open,   &case_train,   &case_pack,
+    &case_plan,  &case_sources,  &case_verify,  &case_h2d,    &case_expand,  &case_race,
+    &case_gpu,   &case_tokenize, &case_compare, &case_faults, &case_hostile, &case_cost};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
@@ -112,7 +112,7 @@ static const char details[] =
     "  tokmap-bench compare data/web\n"
     "  tokmap-bench all --save results --plot pictures\n"
     "\n"
-    "The cases tokenize and parquet need a text in a real language that does not repeat itself. "
+    "The case tokenize needs a text in a real language that does not repeat itself. "
     "tokmap-bench-text(7) says how to make such texts from Debian packages.\n";
 
 /* Returns NULL if no case has that name. */
@@ -202,7 +202,7 @@ static int run_all(struct bench *bench, const struct arguments *given)
     int result = CLI_DONE;
     const bool has_gpu = gpu_exists(bench);
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
-        if (cases[i] == &case_tokenize || cases[i] == &case_parquet) /* they need a text */
+        if (cases[i] == &case_tokenize) /* it needs a text */
             continue;
         if (cases[i] == &case_gpu) /* it runs other cases */
             continue;
@@ -292,8 +292,7 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
 /* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
 static int files_check(const struct cli_command *command, const struct bench *bench, const struct bench_case *chosen)
 {
-    static const struct bench_case *const readers[] = {&case_limits, &case_slice,  &case_loader,
-                                                       &case_open,   &case_verify, &case_compare};
+    static const struct bench_case *const readers[] = {&case_loader, &case_open, &case_verify, &case_compare};
     const char *name = bench->options.dataset;
     bool reads = false;
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
@@ -398,8 +397,8 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
-    if (result < 0 && (chosen == &case_tokenize || chosen == &case_parquet || chosen == &case_pack ||
-                       (chosen == &case_compare && compare_reads_text(bench))))
+    if (result < 0 &&
+        (chosen == &case_tokenize || chosen == &case_pack || (chosen == &case_compare && compare_reads_text(bench))))
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);
@@ -502,7 +501,7 @@ int main(int argc, char **argv)
         {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
         CLI_HEADING("The case tokenize"),
         {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE",
-         "tokenize, parquet, pack, compare: the tokenizer, as in tokmap encode", NULL},
+         "tokenize, pack, compare: the tokenizer, as in tokmap encode", NULL},
         {0, "pattern", CLI_TEXT, &o->pattern, NULL, "NAME", "tokenize, compare: the split pattern of a rank file",
          NULL},
         {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "tokenize: the special tokens of a rank file",

@@ -2,10 +2,8 @@
 /*
  * case_loader.c - batches of shuffled windows on the host, warm.
  *
- * Four measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
- * pread, beside the plain loop over the same mapping; the waits of a consumer that takes batches at half the rate at
- * which a producer thread could deliver them; the first pass of a loader; and the memory that a process with a loader
- * uses in addition to the ring.
+ * Two measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
+ * pread, beside the plain loop over the same mapping; and the first pass of a loader.
  *
  * With --cold the case runs loader_cold() instead, and with --device case_loader_device.c.
  */
@@ -184,24 +182,17 @@ static int loader_cold(struct bench *bench)
 
 struct found {
     /* Rates in tokens per second, and processor seconds per million tokens. */
-    struct series i32, i64, unaligned, pread, cpu, cpu_pread, first_pass_pread, producer, producer_pread, paced;
-    struct series plain_i32, plain_i64, plain_i32_inputs, plain_pread;
-    /* Microseconds of calls. idle: of the empty stretch between two looks at the clock. */
-    struct spread next, plain_next;
-    struct spread wait, idle, taken, ahead;
-    struct series waits;
+    struct series i32, i64, pread, cpu, cpu_pread, plain_i32, plain_i64, plain_pread;
+    struct spread next, plain_next; /* microseconds of calls */
 };
 
 struct loader_case {
     struct tokmap_run *mapped_run, *pread_run;
     struct reader mapped, pread; /* without a producer thread */
-    /* With a producer thread: two that write outputs, and one that returns row pointers only. */
-    struct reader ahead, ahead_pread, rows;
-    uint64_t windows_of_run;
-    struct windows windows; /* of the plain loop */
-    struct plain_file file; /* file from which it reads them with pread */
-    uint64_t next;          /* index of its next window */
-    struct samples samples, gaps;
+    struct windows windows;      /* of the plain loop */
+    struct plain_file file;      /* file from which it reads them with pread */
+    uint64_t next;               /* index of its next window */
+    struct samples samples;
     struct found *found;
 };
 
@@ -221,39 +212,20 @@ static void flat_out_open(struct bench *bench, struct loader_case *it, const cha
     windows_new(bench, &it->windows, data.source.dataset, READER_WINDOWS_MOST, 2);
     bench_check(bench, tokmap_dataset_shard(data.source.dataset, 0, &shard, &bench->error));
     plain_file_open(bench, &it->file, &it->windows, &shard);
-    it->windows_of_run = data.source.windows;
-    (void)reader_first_pass(bench, &it->mapped, it->windows_of_run);
-    const uint64_t started = os_clock_ns();
-    const uint64_t batches = reader_first_pass(bench, &it->pread, it->windows_of_run);
-    const double seconds = (double)(os_clock_ns() - started) / 1e9;
-    series_add(&it->found->first_pass_pread,
-               (double)(batches * bench->options.rows * bench->options.seq_len) / seconds);
+    (void)reader_first_pass(bench, &it->mapped, data.source.windows);
+    (void)reader_first_pass(bench, &it->pread, data.source.windows);
 }
 
 /* Runs the plain loop as the limit of the loader's outputs of `type`. samples may be NULL. */
-static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_id_type type, bool with_targets,
+static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_id_type type,
                            const struct plain_file *file, struct samples *samples)
 {
-    const struct plain_loop loop = {.widen = plain_widen_base,
-                                    .windows = &it->windows,
+    const struct plain_loop loop = {.windows = &it->windows,
                                     .outputs = &it->mapped.outputs,
                                     .rows = bench->options.rows,
                                     .type = type,
-                                    .with_targets = with_targets,
                                     .file = file};
     return plain_loop_repeat(&loop, &it->next, bench_seconds(bench, 0.4), samples);
-}
-
-/* Outputs at 16 modulo 64 bytes, which is where malloc() puts large blocks. The buffers have room for int64. */
-static double unaligned_repeat(struct bench *bench, struct reader *reader, double seconds)
-{
-    const struct tokmap_out aligned = reader->out;
-    reader->out.inputs = (char *)aligned.inputs + 16;
-    reader->out.targets = (char *)aligned.targets + 16;
-    const double rate = reader_repeat(bench, reader, TOKMAP_ID_I32, seconds, NULL, NULL);
-    reader->out.inputs = aligned.inputs;
-    reader->out.targets = aligned.targets;
-    return rate;
 }
 
 static void flat_out_repeat(struct bench *bench, struct loader_case *it)
@@ -263,84 +235,18 @@ static void flat_out_repeat(struct bench *bench, struct loader_case *it)
     double cpu = 0;
     series_add(&found->i32, reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, NULL, &cpu));
     series_add(&found->cpu, cpu);
-    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, NULL));
-    series_add(&found->unaligned, unaligned_repeat(bench, &it->mapped, seconds));
+    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_ID_I32, NULL, NULL));
     series_add(&found->i64, reader_repeat(bench, &it->mapped, TOKMAP_ID_I64, seconds, NULL, NULL));
-    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_ID_I64, true, NULL, NULL));
+    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_ID_I64, NULL, NULL));
     series_add(&found->pread, reader_repeat(bench, &it->pread, TOKMAP_ID_I32, seconds, NULL, &cpu));
     series_add(&found->cpu_pread, cpu);
-    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_ID_I32, true, &it->file, NULL));
-    series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_ID_I32, false, NULL, NULL));
+    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_ID_I32, &it->file, NULL));
     samples_clear(&it->samples);
     (void)reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, &it->samples, NULL);
     spread_add(&found->next, &it->samples, 1000);
     samples_clear(&it->samples);
-    (void)plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, &it->samples);
+    (void)plain_repeat(bench, it, TOKMAP_ID_I32, NULL, &it->samples);
     spread_add(&found->plain_next, &it->samples, 1000);
-}
-
-/* ---- with a producer thread, and a consumer at half its rate ---- */
-
-/* Takes a batch in each period and spins for the rest of it. it->samples receives the time of each call. it->gaps
- * receives the time between two looks at the clock with nothing in between: what the machine alone does to a consumer.
- */
-static void paced_repeat(struct bench *bench, struct loader_case *it, struct reader *reader, uint64_t period_ns)
-{
-    const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), started = os_clock_ns();
-    uint64_t due = started;
-    samples_clear(&it->samples);
-    samples_clear(&it->gaps);
-    while (due - started < length && !bench_stopped()) {
-        const uint64_t before = os_clock_ns();
-        if (reader_next(reader))
-            bench_failed(bench, &reader->error);
-        const uint64_t after = os_clock_ns(), again = os_clock_ns();
-        samples_add(&it->samples, after - before);
-        samples_add(&it->gaps, again - after);
-        due += period_ns;
-        if (due < again) /* after a delay, do not try to catch up */
-            due = again;
-        while (os_clock_ns() < due)
-            os_relax();
-    }
-}
-
-static void producer_open(struct bench *bench, struct loader_case *it)
-{
-    const struct tokmap_loader_options both = reader_options(bench, 1, READER_BOTH), rows = reader_options(bench, 1, 0);
-    reader_open(bench, &it->ahead, it->mapped_run, &both);
-    (void)reader_first_pass(bench, &it->ahead, it->windows_of_run);
-    reader_open(bench, &it->ahead_pread, it->pread_run, &both);
-    (void)reader_first_pass(bench, &it->ahead_pread, it->windows_of_run);
-    reader_open(bench, &it->rows, it->mapped_run, &rows);
-    (void)reader_first_pass(bench, &it->rows, it->windows_of_run);
-}
-
-static void producer_repeat(struct bench *bench, struct loader_case *it)
-{
-    struct tokmap_stats before, after;
-    struct found *found = it->found;
-    const uint64_t tokens = bench->options.rows * bench->options.seq_len;
-    const double seconds = bench_seconds(bench, 1) / 2;
-    series_add(&found->producer, reader_repeat(bench, &it->ahead, TOKMAP_ID_I32, seconds, NULL, NULL));
-    series_add(&found->producer_pread, reader_repeat(bench, &it->ahead_pread, TOKMAP_ID_I32, seconds, NULL, NULL));
-    series_add(&found->paced, series_median(&found->producer) / 2);
-    const uint64_t period = (uint64_t)(2e9 * (double)tokens / series_median(&found->producer));
-    reader_fill(bench, &it->ahead);
-    reader_stats(&it->ahead, &before);
-    paced_repeat(bench, it, &it->ahead, period);
-    reader_stats(&it->ahead, &after);
-    series_add(&found->wait.p50, waits_at(&before, &after, 0.5) / 1000);
-    series_add(&found->wait.p99, waits_at(&before, &after, 0.99) / 1000);
-    series_add(&found->wait.p999, waits_at(&before, &after, 0.999) / 1000);
-    series_add(&found->wait.largest, waits_at(&before, &after, 1) / 1000);
-    series_add(&found->waits, (double)(after.waits - before.waits));
-    spread_add(&found->ahead, &it->samples, 1000);
-    spread_add(&found->idle, &it->gaps, 1000);
-    /* A call that returns row pointers only consists of the hand-over of a slot. */
-    reader_fill(bench, &it->rows);
-    paced_repeat(bench, it, &it->rows, period);
-    spread_add(&found->taken, &it->samples, 1000);
 }
 
 /* ---- the first pass, which maps pages and compares them with their hashes, beside the pass after it ---- */
@@ -419,74 +325,17 @@ static void measure_first_pass(struct bench *bench, const char *name)
     bench_result(bench, "first_pass_system_calls", "calls", &calls, NULL);
 }
 
-/* ---- memory: measured in a child process, without this process's buffers ---- */
-
-static int child_rss(struct bench *bench)
-{
-    const struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
-    struct tokmap_run *run = run_make(bench, bench->options.dataset, TOKMAP_READ_PREAD, 3, TOKMAP_FOREVER);
-    struct reader reader;
-    struct tokmap_stats stats = TOKMAP_STATS_INIT;
-    uint64_t most = 0;
-    reader_open(bench, &reader, run, &options);
-    const uint64_t length = (uint64_t)(bench_seconds(bench, 0.5) * 1e9), started = os_clock_ns();
-    for (uint64_t i = 0; i < 1000 || os_clock_ns() - started < length; i++) {
-        reader_take(bench, &reader, 1);
-        if (i % 500 == 499)
-            most = max64(most, os_memory_resident());
-    }
-    reader_stats(&reader, &stats);
-    (void)printf("rss=%" PRIu64 " ring=%" PRIu64 "\n", most, stats.ring_bytes);
-    reader_close(&reader);
-    tokmap_run_close(run);
-    return CLI_DONE;
-}
-
-static double memory_above_ring(struct bench *bench, const char *name)
-{
-    char output[256] = "";
-    child_run_copy(bench, "rss", name, output, sizeof output, NULL);
-    return (child_number(output, "rss") - child_number(output, "ring")) / 1048576;
-}
-
-static void measure_memory(struct bench *bench, const char *name)
-{
-    static struct series given, sparse;
-    char huge[BENCH_PATH];
-    const bool supported = dataset_make_sparse(bench, "rss", 1, (uint64_t)2000000000000, huge);
-    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 3), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats)) {
-        series_add(&given, memory_above_ring(bench, name));
-        if (supported)
-            series_add(&sparse, memory_above_ring(bench, huge));
-    }
-    const bool worse = sparse.count && series_median(&sparse) > series_median(&given);
-    bench_result(bench, "rss_above_ring_mib", "MiB", worse ? &sparse : &given, NULL);
-    bench_result(bench, "rss_above_ring_mib_dataset", "MiB", &given, NULL);
-    bench_result(bench, "rss_above_ring_mib_4tb", "MiB", &sparse, NULL);
-}
-
 /* ---- the case ---- */
 
 static void print_found(struct bench *bench, const struct found *found)
 {
     bench_result(bench, "tokens_per_s", "tokens/s", &found->i32, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_unaligned", "tokens/s", &found->unaligned, &found->plain_i32);
     bench_result(bench, "tokens_per_s_i64", "tokens/s", &found->i64, &found->plain_i64);
     bench_result(bench, "tokens_per_s_pread", "tokens/s", &found->pread, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_first_pass_pread", "tokens/s", &found->first_pass_pread, NULL);
     bench_result(bench, "plain_pread_tokens_per_s", "tokens/s", &found->plain_pread, NULL);
-    bench_result(bench, "plain_inputs_alone_tokens_per_s", "tokens/s", &found->plain_i32_inputs, NULL);
     bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &found->cpu, NULL);
     bench_result(bench, "cpu_s_per_mtok_pread", "s/Mtoken", &found->cpu_pread, NULL);
     bench_spread(bench, "next", "us", &found->next, &found->plain_next);
-    bench_result(bench, "tokens_per_s_producer", "tokens/s", &found->producer, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_producer_pread", "tokens/s", &found->producer_pread, &found->plain_i32);
-    bench_result(bench, "paced_tokens_per_s", "tokens/s", &found->paced, NULL);
-    bench_spread(bench, "wait", "us", &found->wait, NULL);
-    bench_spread(bench, "next_ahead", "us", &found->ahead, &found->plain_next);
-    bench_spread_alone(bench, "take", "us", &found->taken, &found->idle);
-    bench_result(bench, "waits", "calls", &found->waits, NULL);
     const double rate = series_median(&found->i32), plain = series_median(&found->plain_i32);
     bench_answer(
         bench,
@@ -502,38 +351,29 @@ static int run(struct bench *bench)
     struct loader_case it = {.found = &found};
     if (bench->options.child)
         return !strcmp(bench->options.child, FIRST_OPENING_CHILD) ? first_opening_child(bench)
-               : !strcmp(bench->options.child, FIRST_PASS_CHILD)  ? child_first_pass(bench)
-                                                                  : child_rss(bench);
+                                                                  : child_first_pass(bench);
     if (bench->options.device_given)
         return loader_device(bench);
     if (bench->options.cold)
         return loader_cold(bench);
     const char *name = dataset_name(bench);
     bench_samples_new(bench, &it.samples, (size_t)1 << 21);
-    bench_samples_new(bench, &it.gaps, (size_t)1 << 21);
     flat_out_open(bench, &it, name);
     struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
     while (repeats_next(&repeats))
         flat_out_repeat(bench, &it);
-    producer_open(bench, &it);
-    repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats))
-        producer_repeat(bench, &it);
-    struct reader *const readers[] = {&it.mapped, &it.pread, &it.ahead, &it.ahead_pread, &it.rows};
-    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
-        reader_close(readers[i]);
+    reader_close(&it.mapped);
+    reader_close(&it.pread);
     plain_file_close(&it.file);
     windows_free(&it.windows);
     tokmap_run_close(it.mapped_run);
     tokmap_run_close(it.pread_run);
     samples_free(&it.samples);
-    samples_free(&it.gaps);
     print_found(bench, &found);
     measure_first_pass(bench, name);
-    measure_memory(bench, name);
     return CLI_DONE;
 }
 
 const struct bench_case case_loader = {
-    "loader", "batches on the host: rate, latency, CPU time, waits, memory; --cold: from storage; --device: to a GPU",
+    "loader", "batches on the host: rate, latency, CPU time, the first pass; --cold: from storage; --device: to a GPU",
     run};

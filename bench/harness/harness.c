@@ -106,21 +106,14 @@ static const struct {
     const char *ending;
     enum better better;
 } metric_directions[] = {
-    {"paced_tokens_per_s", BETTER_NEITHER},
     {"need_gb_s", BETTER_NEITHER},
     {"need_tokens_per_s", BETTER_NEITHER},
     {"au_percent", BETTER_MORE},
-    {"fill_percent", BETTER_MORE},
-    {"hit_percent", BETTER_MORE},
     {"share_percent", BETTER_MORE},
     {"share_mean_percent", BETTER_MORE},
     {"share_low_percent", BETTER_MORE},
     {"share_high_percent", BETTER_MORE},
-    {"merged_percent", BETTER_LESS},
     {"wait_percent", BETTER_LESS},
-    {"trace_percent", BETTER_LESS},
-    {"trace_inline_percent", BETTER_LESS},
-    {"journal_percent", BETTER_LESS},
     {"sealed_percent", BETTER_LESS},
     {"saturated_cpu_percent", BETTER_NEITHER},
     {"others_percent", BETTER_LESS},

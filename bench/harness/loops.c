@@ -27,14 +27,12 @@
         for (; i + STRIDE <= n; i += STRIDE) {                                                                         \
             for (int j = 0; j < STRIDE; j++)                                                                           \
                 inputs[i + (uint64_t)j] = tokens[i + (uint64_t)j];                                                     \
-            if (targets)                                                                                               \
-                for (int j = 0; j < STRIDE; j++)                                                                       \
-                    targets[i + (uint64_t)j] = tokens[i + (uint64_t)j + 1];                                            \
+            for (int j = 0; j < STRIDE; j++)                                                                           \
+                targets[i + (uint64_t)j] = tokens[i + (uint64_t)j + 1];                                                \
         }                                                                                                              \
         for (; i < n; i++) {                                                                                           \
             inputs[i] = tokens[i];                                                                                     \
-            if (targets)                                                                                               \
-                targets[i] = tokens[i + 1];                                                                            \
+            targets[i] = tokens[i + 1];                                                                                \
         }                                                                                                              \
     }
 
@@ -56,13 +54,6 @@ static inline __attribute__((always_inline)) void widen(const void *window, uint
         widen_32_64(window, seq_len, inputs, targets);
 }
 
-void plain_widen_base(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type, void *inputs,
-                      void *targets)
-{
-    widen(window, width, seq_len, type, inputs, targets);
-}
-
-#if defined(__x86_64__)
 #define VARIANT(name, attribute)                                                                                       \
     attribute static void name(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type,         \
                                void *inputs, void *targets)                                                            \
@@ -70,6 +61,8 @@ void plain_widen_base(const void *window, uint32_t width, uint64_t seq_len, enum
         widen(window, width, seq_len, type, inputs, targets);                                                          \
     }
 
+VARIANT(widen_base, )
+#if defined(__x86_64__)
 VARIANT(widen_avx2, __attribute__((target("avx2"))))
 #if defined(__clang__)
 VARIANT(widen_avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
@@ -86,7 +79,7 @@ plain_widen *plain_widen_widest(void)
     if (cpu_has(CPU_AVX2))
         return widen_avx2;
 #endif
-    return plain_widen_base;
+    return widen_base;
 }
 
 /* ---- windows ---- */
@@ -214,8 +207,8 @@ static void plain_batch(const struct plain_loop *loop, uint64_t *next)
     for (uint64_t row = 0; row < loop->rows; row++) {
         if (file)
             plain_file_read(file, windows, next, file->window);
-        loop->widen(file ? file->window : windows->at[windows_next(windows, next)], windows->width, windows->seq_len,
-                    loop->type, inputs + row * row_bytes, loop->with_targets ? targets + row * row_bytes : NULL);
+        widen_base(file ? file->window : windows->at[windows_next(windows, next)], windows->width, windows->seq_len,
+                   loop->type, inputs + row * row_bytes, targets + row * row_bytes);
     }
 }
 
@@ -334,35 +327,4 @@ void reader_stats(const struct reader *reader, struct tokmap_stats *stats)
     stats->size = sizeof *stats;
     if (tokmap_loader_stats(reader->loader, stats))
         stats->size = 0;
-}
-
-void reader_fill(struct bench *bench, struct reader *reader)
-{
-    struct tokmap_stats stats;
-    uint64_t started = os_clock_ns();
-    do {
-        reader_take(bench, reader, 1);
-        os_sleep_ns(1000000);
-        reader_stats(reader, &stats);
-        /* The slot of the batch that was delivered last cannot be filled. */
-    } while (stats.ring_ready + 1 < stats.ring_slots && os_clock_ns() - started < 1000000000 && !bench_stopped());
-}
-
-double waits_at(const struct tokmap_stats *before, const struct tokmap_stats *after, double share)
-{
-    uint64_t all = 0, passed = 0;
-    for (int i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
-        all += after->wait_histogram[i] - before->wait_histogram[i];
-    const double rank = share * (double)all;
-    for (int i = 0; i < TOKMAP_WAIT_BUCKETS && all; i++) {
-        const uint64_t count = after->wait_histogram[i] - before->wait_histogram[i];
-        if (count && (double)(passed + count) >= rank) {
-            if (i == 0)
-                return 0;
-            const double low = (double)((uint64_t)1 << (i - 1));
-            return low + low * (rank - (double)passed) / (double)count;
-        }
-        passed += count;
-    }
-    return 0;
 }

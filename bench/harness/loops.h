@@ -54,10 +54,9 @@ void plain_file_close(struct plain_file *file);
 void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into);
 
 /* Widens one window of seq_len + 1 tokens of `width` bytes: inputs[j] = token j, targets[j] = token j + 1, for j <
- * seq_len. targets may be NULL. */
+ * seq_len. */
 typedef void plain_widen(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type, void *inputs,
                          void *targets);
-plain_widen plain_widen_base;
 /* Returns the loop for the widest vectors that the processor and TOKMAP_CPU allow. */
 plain_widen *plain_widen_widest(void);
 
@@ -77,12 +76,10 @@ void outputs_free(struct outputs *outputs);
 
 /* Parameters of the loop. */
 struct plain_loop {
-    plain_widen *widen;
     const struct windows *windows;
     const struct outputs *outputs;
     uint64_t rows; /* windows in a batch */
     enum tokmap_id_type type;
-    bool with_targets;             /* false: write inputs only */
     const struct plain_file *file; /* NULL: the windows are read from the mapping */
 };
 
@@ -145,12 +142,5 @@ void readers_compare(struct bench *bench, struct reader *const readers[2], struc
                      struct series rates[2]);
 /* Fills in the loader's statistics. */
 void reader_stats(const struct reader *reader, struct tokmap_stats *stats);
-
-/* Takes batches until the ring has been full once, but for at most a second. */
-void reader_fill(struct bench *bench, struct reader *reader);
-
-/* Returns the wait in nanoseconds that `share` (0 to 1) of the calls between two snapshots of the statistics did not
- * exceed. The value is interpolated linearly inside a bucket of the loader's histogram. */
-double waits_at(const struct tokmap_stats *before, const struct tokmap_stats *after, double share);
 
 #endif

@@ -41,7 +41,7 @@ wanted=":files" offers pack -o out ''
 wanted=":files" offers pack -- --f
 wanted="" offers pack --no-such-option=x
 wanted="" offers nothing ''
-tokmap-bench --complete slice --dir '' >out
+tokmap-bench --complete loader --dir '' >out
 equal "$(cat out)" ":folders"
 # Datasets without .tmx, manifests, run files, and the folders on the way; if the folder has nothing of this, all files.
 mkdir -p 'data/a b' data/.hidden data/empty
