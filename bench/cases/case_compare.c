@@ -422,7 +422,6 @@ static int compare_run(struct bench *bench)
         scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
         scripts_text(&arguments, "--pattern", bench->options.pattern);
         scripts_text(&arguments, "--field", bench->options.field);
-        scripts_text(&arguments, "--megatron", bench->options.megatron);
         scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
     } else if (is_table(bench, "start")) {
         sparse_arguments(bench, &arguments);

@@ -32,7 +32,7 @@
  * the same text. The ids of each peer are compared with ours once.
  */
 
-#define PEERS_MOST 6
+#define PEERS_MOST 2
 /* With a new state and again with the same state: of the whole text, and of its documents. */
 enum peer_rate { PEER_COLD, PEER_WARM, PEER_DOC_COLD, PEER_DOC_WARM, PEER_RATES };
 
@@ -57,12 +57,7 @@ struct peers {
 static const struct {
     const char *name;
     uint64_t bytes; /* the most that it gets */
-} known[] = {{"gigatoken", UINT64_MAX},
-             {"fastokens", UINT64_MAX},
-             {"tiktoken", (uint64_t)16 << 20},
-             {"tokenizers", (uint64_t)4 << 20},
-             {"sentencepiece", (uint64_t)4 << 20},
-             {"kitoken", (uint64_t)4 << 20}};
+} known[] = {{"gigatoken", UINT64_MAX}, {"tokenizers", (uint64_t)4 << 20}};
 #define KNOWN (sizeof known / sizeof known[0])
 
 static const char *const rate_names[PEER_RATES] = {"cold", "warm", "doc_cold", "doc_warm"};
@@ -82,9 +77,7 @@ static void peer_add(struct bench *bench, struct peers *peers, const char *name,
             peer->bytes += peers->text->documents[peer->documents++].count;
         return;
     }
-    cli_say(bench->program,
-            "--against accepts gigatoken, fastokens, tiktoken, tokenizers, sentencepiece and kitoken, separated by "
-            "commas, but not '%.*s'",
+    cli_say(bench->program, "--against accepts gigatoken and tokenizers, separated by a comma, but not '%.*s'",
             (int)length, name);
     bench_end(bench, CLI_MISUSED);
 }
@@ -125,8 +118,7 @@ static void peers_open(struct bench *bench, struct peers *peers, const struct be
     if (!venv) {
         cli_say(bench->program,
                 "--against needs --venv FOLDER, a Python environment that contains these tokenizers; make one with: "
-                "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers "
-                "sentencepiece kitoken");
+                "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken tokenizers");
         bench_end(bench, CLI_MISUSED);
     }
     const int length = snprintf(peers->python, sizeof peers->python, "%s/bin/python", venv);

@@ -77,8 +77,7 @@ struct bench_options {
     const char *venv;                                 /* tokenize, compare: the Python environment of other systems */
     const char *peers_folder;                         /* tokenize, compare: where the scripts are that run them */
     const char *peers;                                /* compare: the systems, with commas between them */
-    const char *megatron;                             /* compare pack: a checkout of Megatron-LM */
-    const char *field;                                /* compare pack: the field or column of the text */
+    const char *field;                                /* compare pack: the field of the text */
     const char *table;                                /* compare: what the command line names, or NULL */
     bool offline;                                     /* compare: install nothing */
     double patience;                                  /* compare: seconds that a script may be silent */

@@ -30,7 +30,7 @@ holds all '--faults'
 tokmap-bench faults --help >help
 holds help '--faults'
 holds help '--venv'
-! grep -q -e '--step-ms\|--megatron\|--against' help
+! grep -q -e '--step-ms\|--field\|--against' help
 tokmap-bench compare --help | grep -q -e '--field NAME'
 tokmap-bench pack --help >help
 holds help '--tiny-documents'

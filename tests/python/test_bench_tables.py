@@ -271,14 +271,14 @@ class Tables(Folder):
             said = inputs.make(self.path("made.jsonl"), 300_000)
         finally:
             inputs._files = kept
-        texts = list(inputs.texts(self.path("made.jsonl"), "text", False))
+        texts = list(inputs.texts(self.path("made.jsonl"), "text"))
         self.assertEqual([text[:10] for text in texts[:3]], ["some text ", "\u00e9" * 10, "compressed"])
         self.assertEqual(len(texts[0]), 64 << 10)
         self.assertGreaterEqual(sum(len(text.encode()) for text in texts), 300_000)
         self.assertIn("(3 files, ", said)
         self.assertIn("random words", said)
-        files, documents, size = inputs.cut(self.path("made.jsonl"), False, "text", 100_000, self.path("part"), 2)
-        parts = [text for name in files for text in inputs.texts(name, "text", False)]
+        files, documents, size = inputs.cut(self.path("made.jsonl"), "text", 100_000, self.path("part"), 2)
+        parts = [text for name in files for text in inputs.texts(name, "text")]
         self.assertEqual((parts, documents), (texts[:documents], len(parts)))
         self.assertGreaterEqual(size, 100_000)
 

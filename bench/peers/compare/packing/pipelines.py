@@ -18,7 +18,7 @@ import glob
 import os
 import sys
 
-from packing.packers import Unsuitable, sync, version
+from packing.packers import sync, version
 
 __all__ = ["PIPELINES"]
 
@@ -38,8 +38,6 @@ class Pipeline:
         import tokenizers
         from datatrove.executor import LocalPipelineExecutor
         from datatrove.pipeline.readers import JsonlReader
-        if request["parquet"]:
-            raise Unsuitable("this pipeline reads JSONL")
         self.executor, self.request = LocalPipelineExecutor, request
         self.output, self.work = request["output"], request["output"] + ".stages"
         self.end = None

@@ -37,9 +37,9 @@ class Job(pack.Job):
         if key not in self.cuts:
             folder = os.path.join(self.work, f"part-{len(self.cuts)}")
             os.makedirs(folder, exist_ok=True)
-            found = self.ask("make", path=self.whole.files[0], field=self.field, parquet=self.whole.parquet,
-                             limit=limit, out=os.path.join(folder, "text"), parts=parts)
-            self.cuts[key] = pack.Input(found["files"], False, found["documents"], found["bytes"])
+            found = self.ask("make", path=self.whole.files[0], field=self.field, limit=limit,
+                             out=os.path.join(folder, "text"), parts=parts)
+            self.cuts[key] = pack.Input(found["files"], found["documents"], found["bytes"])
             self.cuts[key].copies = found
         return self.cuts[key]
 
