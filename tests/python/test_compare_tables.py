@@ -34,7 +34,7 @@ tokens = Tokens(settings["bin"], 2, settings["count"], 64, 4, work)
 torch = loop.torch_for_tables()
 torch.cuda.is_available = lambda: False  # these sizes are too small to measure a GPU with
 for table in settings["tables"]:
-    importlib.import_module(f"tables.{table}").run(report, tokens, argparse.Namespace(**settings))
+    importlib.import_module(f"tables.{table}").measure(report, tokens, argparse.Namespace(**settings))
 
 
 class Shifted(loop.Windows):
@@ -234,7 +234,7 @@ class Answers(unittest.TestCase):
 
 
 class InAnotherPython(unittest.TestCase):
-    """The way from __main__.py through the process of a table and back."""
+    """The way from __main__.py to itself in another Python."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="a folder ")

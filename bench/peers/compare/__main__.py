@@ -4,8 +4,8 @@
     python3 bench/peers/compare TABLE --data NAME --bin FILE --width 2 --count N [OPTION]...
 
 TABLE is a file of the folder tables. Each has a function measure(report, tokens, options), and perhaps
-add_arguments(parser) for options of its own. The options are those of
-tokmap-bench, in the same words, and those of main() below.
+add_arguments(parser) for options of its own, and PACKAGES: then all of this program runs in the Python that has them.
+The options are those of tokmap-bench, in the same words, and those of main() below.
 """
 import argparse
 import importlib
@@ -80,6 +80,17 @@ def stopped(number, frame):
 
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+AGAIN = "TOKMAP_COMPARE_AGAIN"  # in the environment: this is the Python that has the table's packages
+
+
+def enter_python(packages, options, report, lines):
+    """Runs this program again in the Python that has the packages, which is seldom the one that was started."""
+    import driver
+    import setup
+    if AGAIN not in os.environ:
+        python = setup.Setup(options, report).python_with(list(packages), packages[-1])
+        os.dup2(lines, 1)
+        os.execve(python, [python, "-B", *sys.argv], {**driver.environment(options), AGAIN: "1"})
 
 
 def main():
@@ -90,21 +101,28 @@ def main():
     import setup
     from report import Absent, Report
     options = arguments(setup.names_in("tables"))
+    table, report = importlib.import_module(f"tables.{options.table}"), Report(lines)
+    packages = getattr(table, "PACKAGES", ())
     for number in ENDING:
         signal.signal(number, stopped)
-    made = [] if options.work else [tempfile.mkdtemp(prefix="tokmap-compare-")]
-    options.work = os.path.abspath(options.work or made[0])
-    # Systems have temporary files, and some of them empty folders there: litdata removes all of data/ and chunks/.
-    made.append(tempfile.mkdtemp(prefix="tokmap-"))  # its path is short, because it is a part of names of sockets
-    os.environ["TMPDIR"], tempfile.tempdir = made[-1], None
-    options.data_files = lines_of(options.files)
-    report = Report(lines)
+    made = []
     try:
-        tokens = tokens_of(options, failed)
-        importlib.import_module(f"tables.{options.table}").measure(report, tokens, options)
+        if packages:
+            enter_python(packages, options, report, lines)
+        made = [] if options.work else [tempfile.mkdtemp(prefix="tokmap-compare-")]
+        options.work = os.path.abspath(options.work or made[0])
+        # Systems have temporary files, and some of them empty folders there: litdata removes all of data/ and chunks/.
+        made.append(tempfile.mkdtemp(prefix="tokmap-"))  # its path is short, because it is a part of names of sockets
+        os.environ["TMPDIR"], tempfile.tempdir = made[-1], None
+        options.data_files = lines_of(options.files)
+        table.measure(report, tokens_of(options, failed), options)
         return 0
     except Absent as problem:
-        return failed(problem)
+        if not packages:
+            return failed(problem)
+        report.absent(options.table, packages[-1], problem)
+        report.answer("Nothing could be measured; the row says why.")
+        return 0
     except driver.Failed as problem:
         return failed(problem)
     except BrokenPipeError:

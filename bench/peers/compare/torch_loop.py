@@ -32,6 +32,8 @@ import warnings
 import measure
 from report import Absent
 
+PACKAGES = ("numpy", "torch")  # a table with PACKAGES runs in the Python that has them
+
 
 def needed(name):
     """Imports a module. Raises Absent with the reason, for a row that says why it is absent."""

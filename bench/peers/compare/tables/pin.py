@@ -10,11 +10,10 @@ import ctypes
 import mmap
 import time
 
-import in_torch
 import measure as common
 import torch_loop as loop
 
-NAME = "pin"
+NAME, PACKAGES = "pin", loop.PACKAGES
 
 
 class Host:
@@ -122,10 +121,6 @@ def on_gpu(report, torch, tokens, options):
 
 
 def measure(report, tokens, options):
-    in_torch.run_table(report, NAME, tokens, options)
-
-
-def run(report, tokens, options):
     torch = loop.torch_for_tables()
     if torch.cuda.is_available():
         text = on_gpu(report, torch, tokens, options)

@@ -7,10 +7,9 @@ tokmap.
 """
 import os
 
-import in_torch
 import torch_loop as loop
 
-NAME = "progressive"
+NAME, PACKAGES = "progressive", loop.PACKAGES
 
 
 def variants(tokens, options, gpu):
@@ -77,10 +76,6 @@ def answer(names, rates):
 
 
 def measure(report, tokens, options):
-    in_torch.run_table(report, NAME, tokens, options)
-
-
-def run(report, tokens, options):
     torch = loop.torch_for_tables()
     gpu = torch.cuda.is_available()
     rows = variants(tokens, options, gpu)
