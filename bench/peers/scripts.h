@@ -28,7 +28,7 @@ struct script_line {
 
 /* Receives a line other than `progress` and `say`, whose number of fields is right. Returns CLI_DONE, or CLI_FAILED
  * after a message. */
-typedef int script_line_fn(void *user, const struct script_line *line);
+typedef int script_line_fn(struct bench *bench, const struct script_line *line);
 
 /* The arguments of a script: pairs of option and value. */
 struct script_arguments {
@@ -47,7 +47,6 @@ void scripts_real(struct script_arguments *arguments, const char *option, double
  * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows,
  * --peers, --venv, --offline. Shows its progress and what it says, and calls `line` for all other lines.
  * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails. */
-int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,
-                void *user);
+int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line);
 
 #endif
