@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases/case_compare.h"
 #include "cases/cases.h"
 #include "cli/cli.h"
 #include "common/error.h"

@@ -7,14 +7,13 @@
  * The scripts in bench/peers/compare run the systems and print what they measured, line by line. This case finds or
  * makes the tokens, starts the script of a table, and prints the table.
  */
-#include "case_compare.h"
+#include "cases.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/bench_data.h"

@@ -23,7 +23,7 @@
 #include "harness/child.h"
 #include "harness/gpu.h"
 #include "harness/gpu_facts.h"
-#include "text/json_scan.h"
+#include "harness/result_rows.h"
 
 enum part { H2D, EXPAND, LOADER, LONG_STEPS, SHORT_STEPS, RACE, PARTS };
 
@@ -125,46 +125,24 @@ static void part_words(const struct bench *bench, enum part part, const char *da
     word(words, data);
 }
 
-/* Reads a line of a case's output. Returns whether it is the row with this metric, and then fills in *found. */
-static bool read_row(const char *line, size_t bytes, const char *metric, struct bench_figure *found)
+/* Fills in the figures of a part from the JSON that its case has printed. */
+static void figures_find(const char *output, enum part part, struct bench_figure found[FIGURES])
 {
-    struct json_scan scan;
-    struct json_string name, text;
-    uint64_t count = 0;
-    bool is_row = false;
-    json_begin(&scan, line, bytes);
-    if (!json_enter_object(&scan))
-        return false;
-    while (json_member(&scan, &name)) {
-        double *const number = json_name_is(&name, "value") ? &found->value
-                               : json_name_is(&name, "min") ? &found->smallest
-                               : json_name_is(&name, "max") ? &found->largest
-                                                            : NULL;
-        if (number && json_kind(&scan) == JSON_NUMBER)
-            (void)json_real(&scan, number);
-        else if (json_name_is(&name, "metric") && json_text(&scan, &text))
-            is_row = json_name_is(&text, metric);
-        else if (json_name_is(&name, "n"))
-            (void)json_unsigned(&scan, &count);
-        else
-            (void)json_skip(&scan);
-    }
-    found->count = (size_t)count;
-    return json_end(&scan) && is_row;
-}
-
-static void find_row(const char *output, const char *metric, struct bench_figure *found)
-{
-    const struct bench_figure empty = *found;
-    for (const char *line = output; *line; line += strspn(line, "\n")) {
-        const size_t bytes = strcspn(line, "\n");
-        struct bench_figure read = empty;
-        if (read_row(line, bytes, metric, &read)) {
-            *found = read;
-            return;
+    struct result_rows rows = {0};
+    struct tokmap_error error = {0};
+    (void)result_rows_parse(&rows, output, strlen(output), "the results", &error); /* those before a wrong line count */
+    for (size_t i = 0; i < FIGURES; i++)
+        for (size_t k = 0; k < rows.count && figures[i].part == part; k++) {
+            const struct result_row *row = &rows.rows[k];
+            if (strcmp(row->metric, figures[i].row) != 0)
+                continue;
+            found[i].value = row->value;
+            found[i].smallest = row->smallest;
+            found[i].largest = row->largest;
+            found[i].count = (size_t)row->count;
+            break;
         }
-        line += bytes;
-    }
+    result_rows_free(&rows);
 }
 
 /* Runs a case in a copy of this program and picks its figures. Its failure is no reason not to run the others. */
@@ -182,9 +160,7 @@ static int part_run(struct bench *bench, enum part part, const char *data, struc
         (void)fputs(output, stdout);
         (void)fflush(stdout);
     }
-    for (size_t i = 0; i < FIGURES; i++)
-        if (figures[i].part == part)
-            find_row(output, figures[i].row, &found[i]);
+    figures_find(output, part, found);
     return result;
 }
 

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_loader_device.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -9,7 +9,7 @@
  * loader's own calls, in both threads. The other makes the calls that a batch cannot do without,
  * in the same order, on streams and events that belong to this case.
  */
-#include "case_loader_device.h"
+#include "cases.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -116,7 +116,6 @@ static int child_manifest(struct bench *bench)
 
 static void make_shard(struct bench *bench, const char *prefix, uint64_t number)
 {
-    static const char *const endings[] = {".bin", ".tmx"};
     static const uint16_t tokens[DOCUMENTS];
     static uint64_t ends[DOCUMENTS];
     char path[SHARD_PATH];
@@ -125,10 +124,6 @@ static void make_shard(struct bench *bench, const char *prefix, uint64_t number)
     struct shard_writer *writer = NULL;
     for (uint64_t i = 0; i < DOCUMENTS; i++)
         ends[i] = i + 1;
-    for (size_t i = 0; i < 2; i++) {
-        shard_path(path, prefix, number, endings[i]);
-        made_add(bench, path);
-    }
     shard_path(path, prefix, number, "");
     bench_check(bench, shard_writer_open(&writer, path, &options, &bench->error));
     enum tokmap_status status = shard_writer_add(writer, tokens, DOCUMENTS, ends, DOCUMENTS, 0, &bench->error);
@@ -147,7 +142,7 @@ static void make_manifest(struct bench *bench, char name[BENCH_PATH])
     const uint64_t count = shards_of(bench);
     struct bytes_buffer text = {0};
     bench_say(bench, "creating a dataset of %" PRIu64 " shards", count);
-    made_folder(bench, "shards", path);
+    made_tree(bench, "shards", path);
     (void)snprintf(name, BENCH_PATH, "%.*s/web", BENCH_PATH - 5, path);
     bench_append(bench, &text, "tokmap-shards 1\n");
     for (uint64_t i = 0; i < count; i++) {
@@ -155,7 +150,6 @@ static void make_manifest(struct bench *bench, char name[BENCH_PATH])
         shard_path(path, name, i, "");
         bench_append(bench, &text, "%s\n", path_name(path));
     }
-    made_add(bench, name);
     made_write(bench, name, text.bytes, text.count, "The manifest cannot be written.");
     bytes_free(&text);
 }

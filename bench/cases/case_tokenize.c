@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case_tokenize_worst.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/bench_data.h"

@@ -11,7 +11,7 @@
  * machine must not change it. Each repeat measures all texts, one after the other, with a new state and again with the
  * same state.
  */
-#include "case_tokenize_worst.h"
+#include "cases.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -452,15 +452,10 @@ void made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
     made_add(bench, path);
 }
 
-void made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
+void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
     made_file(bench, name, path);
     bench_check_system(bench, os_make_folder(path), path, "The folder cannot be created.");
-}
-
-void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
-{
-    made_folder(bench, name, path);
     (void)snprintf(bench->made->tree, sizeof bench->made->tree, "%s", path);
 }
 

@@ -95,10 +95,8 @@ void made_path(struct bench *bench, const char *name, char path[BENCH_PATH]);
 void made_add(struct bench *bench, const char *path);
 /* Both of the above. */
 void made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* Does the same for a folder, which is created. Its files are registered after it. */
-void made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* Does the same for a folder that is removed with everything in it, also what other programs made. There is at most
- * one. */
+/* Does the same for a folder, which is created. It is removed with everything in it, also what other programs made.
+ * There is at most one. */
 void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Removes what that folder contains. */
 void made_tree_empty(struct bench *bench);

@@ -35,7 +35,6 @@ and a loader has
                 again, as a training loop would do, which counts
     state()     what `resume` accepts, picklable, for the batch after the last one; None if the system has nothing. In
                 another process, open(..., resume=state) continues there
-    pickled()   (optional) the bytes that are pickled to start one worker, or None
     close()     ends its workers and threads
 
 A system that is a program has command(options, tokens) -> arguments instead of about(), convert(), and open(); see
@@ -281,10 +280,6 @@ class Driver(Child):
         "seconds"}."""
         return self._after_hello("state", WAIT)
 
-    def pickled(self):
-        """The bytes that are pickled for one worker, or None."""
-        return self._after_hello("pickled", WAIT)["bytes"]
-
     def close_loader(self):
         """Closes the loader, not the process."""
         self._after_hello("close", WAIT)
@@ -317,9 +312,6 @@ class NativeDriver(Driver):
 
     def convert(self):
         return 0.0
-
-    def pickled(self):
-        return None
 
     def epoch(self, places):
         """None: a program has one dataset. Its order is that of the same system in Python."""
@@ -488,9 +480,6 @@ class _Session:
             return {"state": None, "bytes": 0, "seconds": seconds}
         pickled = pickle.dumps(state)
         return {"state": base64.b64encode(pickled).decode(), "bytes": len(pickled), "seconds": seconds}
-
-    def do_pickled(self):
-        return {"bytes": self.loader.pickled() if hasattr(self.loader, "pickled") else None}
 
     def do_close(self):
         if self.loader is not None:
