@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Runs loaders in child processes of its own, for the fault matrix.
 
-    python child.py MODULE        MODULE is that of a system, such as systems.torch_memmap
+    python child.py MODULE FD     MODULE is that of a system, such as systems.torch; FD, the descriptor of the answers
 
 Imports the module once. Then each line of standard input is a job, a JSON object, which runs in a process that is
-forked for it, the leader of a group of its own. The first line of standard output is {"ready": true, "about": ...,
-"orders": [...]} or {"absent": REASON}. Each other line has the number of its job: {"job": J, "pid": P} when it starts,
+forked for it, the leader of a group of its own. The first answer is {"about": ..., "orders": [...]} or {"absent":
+REASON}. Each other line has the number of its job: {"job": J, "pid": P} when it starts,
 {"job": J, "exit": status, or minus the signal} when it has ended, and from the job itself, at once, so that nothing is
 lost with a process that dies:
 
@@ -155,8 +155,8 @@ def serve(module, say):
 
 
 def main():
-    out = os.dup(1)
-    os.dup2(2, 1)
+    out = int(sys.argv.pop())
+    os.set_inheritable(out, False)
 
     def say(**line):  # at most a page, which a pipe takes at once
         os.write(out, (json.dumps(line) + "\n").encode())
@@ -167,7 +167,7 @@ def main():
     except BaseException as problem:  # SystemExit, too: a package that cannot be had is a reason and nothing else
         say(absent=f"{type(problem).__name__}: {problem}")
         return
-    say(ready=True, about=str(about), orders=list(getattr(module, "ORDERS", ("own",))))
+    say(about=str(about), orders=list(getattr(module, "ORDERS", ("own",))))
     serve(module, say)
 
 

@@ -488,14 +488,14 @@ def wanted_faults(text):
 
 def measure_column(matrix, column, names, done, total):
     """Fills the column of one loader."""
-    report, servers = matrix.report, _made(os.path.join(matrix.work, f"server.{done}"))
+    report = matrix.report
     if column.needs is None:
         try:
-            column.server = Server(matrix.options, column.python, column.module, servers)
+            column.server = Server(matrix.options, column.python, column.module)
             orders = column.server.orders
             column.order = "sequential" if "sequential" in orders else orders[0]
             matrix.reference(column)
-        except Absent as problem:
+        except (Absent, driver.Failed) as problem:
             column.needs = str(problem)
     if column.needs is not None:
         report.absent("faults", column.label, column.needs)

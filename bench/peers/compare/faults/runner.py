@@ -94,56 +94,29 @@ class Job:
             pass
 
 
-class Server:
+class Server(driver.Child):
     """One child.py: one system in one Python."""
 
-    def __init__(self, options, python, module, folder):
-        self.jobs, self.lines, self.rest = {}, [], b""
-        self.errors = open(os.path.join(folder, "stderr"), "wb")
-        self.process = subprocess.Popen([python, os.path.join(HERE, "child.py"), module], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.errors, env=driver.environment(options),
-                                        start_new_session=True)
-        end = time.monotonic() + START
-        while not self.lines and self.read(end - time.monotonic()):
-            pass
-        first = self.lines.pop(0) if self.lines else {"absent": self.last_words()}
-        if "absent" in first:
-            self.close()
-            raise Absent(first["absent"])
-        self.about, self.orders = first["about"], first["orders"]
-
-    def last_words(self):
-        self.errors.flush()
-        with open(self.errors.name, "rb") as file:
-            return driver.last_lines(file.read()[-4000:].decode(errors="replace"))
-
-    def read(self, limit):
-        """Reads lines for at most `limit` seconds. Returns whether more can come."""
-        if limit <= 0 or not select.select([self.process.stdout], [], [], limit)[0]:
-            return limit > 0
-        got = os.read(self.process.stdout.fileno(), 1 << 20)
-        *lines, self.rest = (self.rest + got).split(b"\n")
-        self.lines += map(json.loads, lines)
-        return bool(got)
+    def __init__(self, options, python, module):
+        super().__init__(options, [python, os.path.join(HERE, "child.py"), module])
+        self.jobs = {}
+        found = self.answer(START)
+        self.about, self.orders = found["about"], found["orders"]
 
     def listen(self, limit):
         """Hands new lines to their jobs, for which it waits at most so many seconds."""
-        more = self.read(limit)
-        while self.lines:
-            line = self.lines.pop(0)
+        got = select.select([self._answers], [], [], limit)[0] and os.read(self._answers, 1 << 20)
+        *lines, self._rest = (self._rest + (got or b"")).split(b"\n")
+        for line in map(json.loads, lines):
             self.jobs[line["job"]].take(line)
-        if not more and self.process.poll() is not None:
+        if not got and self._process.poll() is not None:
             for job in self.jobs.values():
                 job.exit = job.exit if job.exit is not None else 1
 
     def start(self, **job):
         number = len(self.jobs) + 1
         one = self.jobs[number] = Job(self)
-        try:
-            self.process.stdin.write((json.dumps(dict(job, job=number)) + "\n").encode())
-            self.process.stdin.flush()
-        except OSError:
-            one.exit = 1
+        self.send("run", job=number, **job)
         while not one.pid and one.exit is None:
             self.listen(0.05)
         return one
@@ -152,13 +125,7 @@ class Server:
         for job in self.jobs.values():
             if job.exit is None and job.pid:
                 job.kill()
-        try:
-            self.process.stdin.close()
-            self.process.wait(5)
-        except (OSError, subprocess.TimeoutExpired):
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        self.errors.close()
+        super().close()
 
 
 class Fuse:
