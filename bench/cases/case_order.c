@@ -8,10 +8,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
-#include "common/bytes.h"
 #include "harness/bench_data.h"
 #include "harness/child.h"
 #include "harness/loops.h"

@@ -15,12 +15,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "harness/bench_data.h"
 #include "harness/loops.h"
 #include "harness/storage.h"
-#include "platform/os.h"
 
 #define SOURCES 8 /* of the mixture */
 
