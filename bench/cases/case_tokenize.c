@@ -21,6 +21,7 @@
 #include "harness/bench_data.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
+#include "harness/storage.h"
 #include "peers/scripts.h"
 #include "platform/os.h"
 
@@ -376,6 +377,58 @@ static int two_threads_look_up(uint64_t table_bytes, double *ratio)
     for (int i = 0; i < 2; i++)
         os_memory_free(loops[i].table, table_bytes);
     return system;
+}
+
+/* ==== `tokmap pack` on two threads, from the documents of the text as JSONL to a shard on storage ==== */
+
+struct pack_records {
+    char path[BENCH_PATH]; /* the JSONL file */
+    uint64_t text_bytes;
+    struct series rate, peak; /* MB/s of text, MiB */
+};
+
+/* Writes the JSONL file. */
+static void pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text)
+{
+    struct bytes_buffer lines = {.bytes = NULL};
+    made_file(bench, "records.jsonl", records->path);
+    records->text_bytes = text->bytes;
+    for (uint64_t i = 0; i < text->document_count; i++) {
+        const struct tokmap_text *document = &text->documents[i];
+        if (!bytes_reserve(&lines, TEXT_JSON_MOST((size_t)document->count)))
+            bench_no_memory(bench);
+        lines.count += text_json_line((char *)lines.bytes + lines.count, document->bytes, document->count);
+    }
+    made_write(bench, records->path, lines.bytes, lines.count,
+               "The text cannot be written as JSONL; give another --dir.");
+    bytes_free(&lines);
+}
+
+/* Packs the file once, in a copy of this program that starts `tokmap pack`. The peak memory that the kernel reports for
+ * a process is never below what its parent held when it started the process, and this process holds the text and its
+ * ids; the copy holds nothing. counts: add the results to the series. */
+static void pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts)
+{
+    char output[256] = "";
+    child_run_copy(bench, "pack", records->path, output, sizeof output, NULL);
+    if (counts) {
+        series_add(&records->rate, (double)records->text_bytes / 1e6 / child_number(output, "seconds"));
+        series_add(&records->peak, child_number(output, "peak"));
+    }
+}
+
+/* Does the work of that copy: packs the file options.dataset and prints "seconds=S peak=MIB". */
+static void pack_records_child(struct bench *bench)
+{
+    static char output[BENCH_PATH];
+    struct child_usage usage = {.seconds = 0};
+    made_shard(bench, "packed", output);
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod"};
+    const size_t count = child_tokenizer_arguments(bench, arguments, 7);
+    arguments[count] = bench->options.dataset;
+    page_cache_read(bench, bench->options.dataset);
+    child_run_tokmap(bench, arguments, &usage);
+    (void)printf("seconds=%.6f peak=%.3f\n", usage.seconds, usage.peak_mib);
 }
 
 /* ==== the case `tokenize` ==== */

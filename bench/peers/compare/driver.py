@@ -268,13 +268,6 @@ class Driver(Child):
         the inputs moved by one token}."""
         return self._after_hello("take", WAIT, batches=batches, places=places)
 
-    def epoch(self, places):
-        """Takes as many batches in the system's own order as an epoch has, of other tokens: `places` is a Tokens whose
-        tokens are their own places. The loader is closed before. Returns {"rows": delivered, "repeated": of these, the
-        rows that had come before, "wrong": rows whose tokens do not follow each other, "lost": tokens that were in no
-        target}."""
-        return self._after_hello("epoch", WAIT, places=places.to_json(), folder=self.folder, options=self.more)
-
     def state(self):
         """{"state": the state as a text that open(resume=...) accepts, or None; "bytes": its pickled size;
         "seconds"}."""
@@ -312,10 +305,6 @@ class NativeDriver(Driver):
 
     def convert(self):
         return 0.0
-
-    def epoch(self, places):
-        """None: a program has one dataset. Its order is that of the same system in Python."""
-        return None
 
 
 def driver_of(options, python, system, tokens, more=None):
@@ -441,36 +430,6 @@ class _Session:
                     found.append(self.tokens.find(array.array("q", one + two[-8:]), stitched))
             sums += measure.row_sums(inputs, targets, self.tokens.seq_len)
         return {"sums": sums, "places": found, "shifted": shifted}
-
-    def do_epoch(self, places, folder, options):
-        self.do_close()
-        kept, self.tokens = self.tokens, Tokens.from_json(places)
-        try:
-            if hasattr(self.system, "convert"):
-                os.makedirs(folder, exist_ok=True)
-                self.system.convert(self.tokens, folder)
-            self.arguments = dict(options, order="own")
-            self.loader = self.system.open(self.tokens, folder, **self.arguments)
-            return self._count_epoch()
-        finally:
-            self.do_close()
-            self.tokens = kept
-
-    def _count_epoch(self):
-        tokens, rows, repeated, wrong, seen = self.tokens, 0, 0, 0, set()
-        targets = bytearray(tokens.count)
-        for _ in range(tokens.windows(getattr(self.system, "DISJOINT", False)) // tokens.rows):
-            for one, two in measure.rows_of(*self.next(), tokens.seq_len):
-                place = int.from_bytes(one[:8], "little", signed=True)
-                right = array.array("q", range(place, place + tokens.seq_len + 1)).tobytes()
-                rows += 1
-                if one != right[:-8] or two != right[8:] or place < 0 or place + tokens.seq_len >= tokens.count:
-                    wrong += 1
-                    continue
-                repeated += place in seen
-                seen.add(place)
-                targets[place + 1:place + 1 + tokens.seq_len] = b"\1" * tokens.seq_len
-        return {"rows": rows, "repeated": repeated, "wrong": wrong, "lost": targets.count(0)}
 
     def do_state(self):
         begun = time.monotonic()
