@@ -201,17 +201,11 @@ static int run_all(struct bench *bench, const struct arguments *given)
     int result = CLI_DONE;
     const bool has_gpu = gpu_exists(bench);
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
-        if (cases[i] == &case_tokenize) /* it needs a text */
-            continue;
-        if (cases[i] == &case_gpu) /* it runs other cases */
-            continue;
-        if (cases[i] == &case_hostile || cases[i] == &case_compare || cases[i] == &case_faults ||
-            cases[i] == &case_cost)
-            /* not about tokmap's parts on this machine */
+        if (cases[i]->only_named)
             continue;
         if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
             continue;
-        if (!has_gpu && (cases[i] == &case_h2d || cases[i] == &case_expand || cases[i] == &case_race))
+        if (cases[i]->needs_gpu && !has_gpu)
             continue;
         const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {cases[i]->name};
         size_t count = 1;
@@ -291,12 +285,8 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
 /* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
 static int files_check(const struct cli_command *command, const struct bench *bench, const struct bench_case *chosen)
 {
-    static const struct bench_case *const readers[] = {&case_loader, &case_open, &case_verify, &case_compare};
     const char *name = bench->options.dataset;
-    bool reads = false;
-    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
-        reads |= chosen == readers[i];
-    if (!reads || !name || strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) ||
+    if (!chosen->reads_files || !name || strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) ||
         (chosen == &case_loader && bench->options.device_given))
         return -1;
     return cli_misused(
@@ -324,44 +314,35 @@ static const struct bench_case *case_named(const struct cli_command *command, co
 }
 
 /* Returns -1 if all options have values that the cases can work with, else CLI_MISUSED after a message. */
-static int options_check(const struct cli_command *command, const struct bench_options *options)
+static int options_check(const struct cli_command *command, const struct bench_options *o)
 {
-    if (options->width != 2 && options->width != 4)
-        return cli_misused(command, "--width must be 2 or 4");
-    if (!options->tokens || options->tokens > (uint64_t)1 << 48)
-        return cli_misused(command, "--tokens must be from 1 to 2^48");
-    if (!options->seq_len || options->seq_len > (uint64_t)1 << 24)
-        return cli_misused(command, "--seq-len must be from 1 to 2^24");
-    if (!options->rows || options->rows > (uint64_t)1 << 16)
-        return cli_misused(command, "--rows must be from 1 to 65536");
-    if (options->batch_given && (!options->batch || options->batch > (uint64_t)1 << 31))
-        return cli_misused(command, "--batch must be from 1 to 2^31");
-    if (!options->ranks || (options->world_given && !options->world))
-        return cli_misused(command, "--%s must be at least 1", options->ranks ? "world" : "ranks");
-    if (!options->threads)
-        return cli_misused(command, "--threads must be at least 1");
-    if (options->repeats > SERIES_MOST)
-        return cli_misused(command, "--repeats must be at most %d", SERIES_MOST);
-    if (!(options->seconds >= 0 && options->seconds <= 3600))
-        return cli_misused(command, "--seconds must be from 0 to 3600");
-    if (!(options->step_ms > 0 && options->step_ms <= 60000))
-        return cli_misused(command, "--step-ms must be more than 0 and at most 60000");
-    if (!options->batch_tokens)
-        return cli_misused(command, "--batch-tokens must be at least 1");
-    if (!(options->patience >= 0.1 && options->patience <= 1e6))
-        return cli_misused(command, "--patience must be from 0.1 to 1000000");
-    if (!(options->stall >= 0.1 && options->stall <= 3600))
-        return cli_misused(command, "--stall must be from 0.1 to 3600");
-    if (options->device > 1023)
-        return cli_misused(command, "--device must be at most 1023");
-    if (!options->batches || options->batches > (uint64_t)1 << 40)
-        return cli_misused(command, "--batches must be from 1 to 2^40");
-    if (options->copy_bytes < 4096 || options->copy_bytes > (uint64_t)1 << 34)
-        return cli_misused(command, "--copy-bytes must be from 4Ki to 16Gi");
-    if (!options->tiny_documents || options->tiny_documents > UINT32_MAX)
-        return cli_misused(command, "--tiny-documents must be from 1 to 2^32 - 1");
-    if (!options->text_bytes || options->text_bytes > (uint64_t)1 << 44)
-        return cli_misused(command, "--text-bytes must be from 1 to 2^44");
+    const struct {
+        bool right;
+        const char *message;
+    } checks[] = {
+        {o->width == 2 || o->width == 4, "--width must be 2 or 4"},
+        {o->tokens && o->tokens <= (uint64_t)1 << 48, "--tokens must be from 1 to 2^48"},
+        {o->seq_len && o->seq_len <= (uint64_t)1 << 24, "--seq-len must be from 1 to 2^24"},
+        {o->rows && o->rows <= (uint64_t)1 << 16, "--rows must be from 1 to 65536"},
+        {!o->batch_given || (o->batch && o->batch <= (uint64_t)1 << 31), "--batch must be from 1 to 2^31"},
+        {o->ranks, "--ranks must be at least 1"},
+        {!o->world_given || o->world, "--world must be at least 1"},
+        {o->threads, "--threads must be at least 1"},
+        {o->repeats <= SERIES_MOST, "--repeats must be at most 1000"},
+        {o->seconds >= 0 && o->seconds <= 3600, "--seconds must be from 0 to 3600"},
+        {o->step_ms > 0 && o->step_ms <= 60000, "--step-ms must be more than 0 and at most 60000"},
+        {o->batch_tokens, "--batch-tokens must be at least 1"},
+        {o->patience >= 0.1 && o->patience <= 1e6, "--patience must be from 0.1 to 1000000"},
+        {o->stall >= 0.1 && o->stall <= 3600, "--stall must be from 0.1 to 3600"},
+        {o->device <= 1023, "--device must be at most 1023"},
+        {o->batches && o->batches <= (uint64_t)1 << 40, "--batches must be from 1 to 2^40"},
+        {o->copy_bytes >= 4096 && o->copy_bytes <= (uint64_t)1 << 34, "--copy-bytes must be from 4Ki to 16Gi"},
+        {o->tiny_documents && o->tiny_documents <= UINT32_MAX, "--tiny-documents must be from 1 to 2^32 - 1"},
+        {o->text_bytes && o->text_bytes <= (uint64_t)1 << 44, "--text-bytes must be from 1 to 2^44"}};
+    static_assert(SERIES_MOST == 1000, "a message names the number");
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
+        if (!checks[i].right)
+            return cli_misused(command, "%s", checks[i].message);
     return -1;
 }
 

@@ -544,4 +544,5 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_check = {
-    "check", "is data loading the bottleneck here? what --ranks loaders need and get, and how long a step waits", run};
+    "check", "is data loading the bottleneck here? what --ranks loaders need and get, and how long a step waits",
+    .run = run};

@@ -401,4 +401,5 @@ static int cost_run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_cost = {"cost", "what loading a whole run costs, by rows that were measured", cost_run};
+const struct bench_case case_cost = {"cost", "what loading a whole run costs, by rows that were measured",
+                                     .run = cost_run, .only_named = true};

@@ -293,4 +293,5 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_gpu = {
-    "gpu", "all figures of the GPU path beside their bars: runs h2d, expand, loader, train, and race on a GPU", run};
+    "gpu", "all figures of the GPU path beside their bars: runs h2d, expand, loader, train, and race on a GPU",
+    .run = run, .only_named = true};

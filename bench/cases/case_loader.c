@@ -501,4 +501,4 @@ static int run(struct bench *bench)
 
 const struct bench_case case_loader = {
     "loader", "batches on the host: rate, latency, CPU time, the first pass; --cold: from storage; --device: to a GPU",
-    run};
+    .run = run, .reads_files = true};

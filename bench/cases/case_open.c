@@ -344,4 +344,4 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_open = {"open", "process start to first batch, and opening a dataset of 10,000 shards",
-                                     run};
+                                     .run = run, .reads_files = true};

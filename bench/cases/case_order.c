@@ -79,7 +79,7 @@ static int order_run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_order = {"order", "draw to window, for 2 to 2^63 windows", order_run};
+const struct bench_case case_order = {"order", "draw to window, for 2 to 2^63 windows", .run = order_run};
 
 /* ==== the case `plan` ==== */
 
@@ -138,4 +138,4 @@ static int plan_run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_plan = {"plan", "a loader of the rows of a plan, beside windows", plan_run};
+const struct bench_case case_plan = {"plan", "a loader of the rows of a plan, beside windows", .run = plan_run};

@@ -695,4 +695,5 @@ static int pack_case(struct bench *bench)
 }
 
 const struct bench_case case_pack = {
-    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages", pack_case};
+    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages",
+    .run = pack_case};

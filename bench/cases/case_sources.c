@@ -124,4 +124,5 @@ static int sources_run(struct bench *bench)
 }
 
 const struct bench_case case_sources = {
-    "sources", "loaders of mixtures, masks, and other projects' files, beside windows of one source", sources_run};
+    "sources", "loaders of mixtures, masks, and other projects' files, beside windows of one source",
+    .run = sources_run};

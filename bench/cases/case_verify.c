@@ -84,5 +84,6 @@ static int verify_run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_verify = {
-    "verify", "reading and hashing every byte, beside the bandwidth of the page cache", verify_run};
+const struct bench_case case_verify = {"verify",
+                                       "reading and hashing every byte, beside the bandwidth of the page cache",
+                                       .run = verify_run, .reads_files = true};

@@ -123,6 +123,9 @@ struct bench_case {
     const char *name;
     const char *summary;             /* for --list */
     int (*run)(struct bench *bench); /* CLI_DONE, or CLI_FAILED or CLI_MISUSED after a message */
+    bool only_named;                 /* `all` leaves it out: it needs a text, runs others, or is about other things */
+    bool reads_files;                /* and so cannot take a synthetic dataset */
+    bool needs_gpu;
 };
 
 /* ---- repeats ---- */
