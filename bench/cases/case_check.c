@@ -290,22 +290,18 @@ static void rates_run(struct bench *bench, struct check *check, const struct che
     series_add(&side->others, isfinite(others) ? fmin(others + steal, 1 - series_last(&side->busy)) : 0);
 }
 
-static int compare_waits(const void *a, const void *b)
-{
-    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* Adds the waits of a measurement in steps. */
 static void waits_add(struct bench *bench, const struct check *check, struct side *side)
 {
     static uint32_t waits[CHECK_STEPS_MOST];
-    uint64_t count = check->reports[0].wait_count, sum_us = 0, first = 0, cpu = 0, steps = 0;
+    struct samples samples = {.ns = waits}; /* in microseconds */
+    uint64_t sum_us = 0, first = 0, cpu = 0, steps = 0;
     double au = 1;
     memset(waits, 0, sizeof waits);
+    samples.count = (size_t)check->reports[0].wait_count;
     for (uint64_t rank = 0; rank < check->ranks; rank++) {
         const struct check_report *report = &check->reports[rank];
-        count = min64(count, report->wait_count);
+        samples.count = (size_t)min64(samples.count, report->wait_count);
         for (uint64_t i = 0; i < report->wait_count; i++)
             waits[i] = (uint32_t)max64(waits[i], report->waits_us[i]);
         if (report->all_ns)
@@ -314,18 +310,16 @@ static void waits_add(struct bench *bench, const struct check *check, struct sid
         cpu += report->cpu_ns;
         steps = max64(steps, report->steps);
     }
-    for (uint64_t i = 0; i < count; i++)
+    for (size_t i = 0; i < samples.count; i++)
         sum_us += waits[i];
-    qsort(waits, (size_t)count, sizeof waits[0], compare_waits);
     series_add(&side->first_ms, (double)first / 1e6);
     series_add(&side->step_cpu_ms, (double)cpu / 1e6 / (double)max64(1, steps));
-    if (!count)
+    if (!samples.count)
         return;
-    series_add(&side->wait_share, (double)sum_us / ((double)sum_us + (double)count * bench->options.step_ms * 1e3));
+    const double computing_us = (double)samples.count * bench->options.step_ms * 1e3;
+    series_add(&side->wait_share, (double)sum_us / ((double)sum_us + computing_us));
     series_add(&side->au, au);
-    series_add(&side->wait_ms.p50, waits[(count - 1) / 2] / 1e3);
-    series_add(&side->wait_ms.p99, waits[(count * 99 + 99) / 100 - 1] / 1e3);
-    series_add(&side->wait_ms.largest, waits[count - 1] / 1e3);
+    spread_add(&side->wait_ms, &samples, 1000);
 }
 
 /* Returns the steps that every rank has completed. */
