@@ -109,15 +109,6 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     return status;
 }
 
-static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                           struct tokenizer_measures *measures)
-{
-    struct bpe_state *own = ((struct bpe_engine_state *)state)->state;
-    for (uint64_t at = 0; at < count;)
-        at += scan_chunk(&own->model->scanner, &own->chunk, text + at, count - at);
-    *measures = (struct tokenizer_measures){own->counts.pieces, own->counts.missed, own->counts.merged};
-}
-
 /* Returns true for a border, because all rules cut at the borders that pipeline_cut.c asks for. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
@@ -161,7 +152,6 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
                                                  .encode_text = engine_text,
                                                  .encode_piece = engine_piece,
                                                  .id_bytes = pieces_id_bytes,
-                                                 .measure = engine_measure,
                                                  .may_cut = engine_border,
                                                  .walk = engine_walk};
     struct bpe_engine *made = calloc(1, sizeof *made);

@@ -274,13 +274,6 @@ static bool engine_puts_space(const struct text_engine *engine)
     return ((const struct words_engine *)engine)->words->front;
 }
 
-static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                           struct tokenizer_measures *measures)
-{
-    const struct bpe_counts *counts = &((struct words_state *)state)->state->counts;
-    *measures = (struct tokenizer_measures){counts->pieces, counts->missed, counts->merged};
-}
-
 /* Reads the symbols that a token is made of: their names together, without prefixes inside, are its name. Sets *begin
  * and *end to its bytes of the word. Returns false if the next symbols are others. */
 static bool token_walk(const struct bpe_words *words, struct bpe_word_reader *reader, uint32_t id, size_t *begin,
@@ -341,7 +334,6 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .encode_piece = engine_piece,
                                                     .id_bytes = pieces_id_bytes,
                                                     .puts_space = engine_puts_space,
-                                                    .measure = engine_measure,
                                                     .walk = engine_walk};
 
 enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_words_source *source,

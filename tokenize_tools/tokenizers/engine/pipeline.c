@@ -436,33 +436,6 @@ static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index,
         sizeof *added, (const char *)token->text, token->bytes, token->id, token->special, flags};
 }
 
-/* ---- measuring ---- */
-
-static bool ignore_piece(void *user, const uint8_t *bytes, size_t count)
-{
-    return true;
-}
-
-static bool pipeline_measure(struct tokenizer_state *state, const char *text, uint64_t count,
-                             struct tokenizer_measures *measures)
-{
-    struct pipeline_state *own = (struct pipeline_state *)state;
-    const struct text_engine_kind *engine = own->pipeline->parts.engine->kind;
-    struct tokmap_error unused;
-    if (!engine->measure)
-        return false;
-    if (count && own->pipeline->parts.pretokenizer.count) {
-        own->pretokenizer.emit = ignore_piece;
-        own->pretokenizer.error = &unused;
-        pretokenizer_document(&own->pretokenizer);
-        (void)pretokenizer_run(&own->pretokenizer, (const uint8_t *)text, count);
-        own->pretokenizer.emit = encode_piece;
-        count = 0;
-    }
-    engine->measure(own->engine, (const uint8_t *)text, count, measures);
-    return true;
-}
-
 /* ---- making ---- */
 
 static uint64_t pipeline_cut_at(const struct tokenizer *tokenizer, const char *text, uint64_t count)
@@ -491,7 +464,6 @@ static const struct tokenizer_kind pipeline_kind = {
     .token = pipeline_token,
     .special = pipeline_special,
     .added_at = pipeline_added_at,
-    .measure = pipeline_measure,
     .cut = pipeline_cut_at,
 };
 

@@ -198,13 +198,6 @@ enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct
     return status;
 }
 
-bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
-                       struct tokenizer_measures *measures)
-{
-    *measures = (struct tokenizer_measures){0, 0, 0};
-    return state->tokenizer->kind->measure && state->tokenizer->kind->measure(state, text, count, measures);
-}
-
 enum tokmap_status text_buffer_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error)
 {
     if (text->capacity - text->count >= more)

@@ -150,17 +150,6 @@ enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct
  * Returns 0 if there is no such place. */
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count);
 
-/* Counts of a state since it was made. */
-struct tokenizer_measures {
-    uint64_t pieces; /* pieces looked up */
-    uint64_t missed; /* of these, pieces that the first lookup did not find */
-    uint64_t merged; /* of these, pieces in no cache, which had to be merged */
-};
-/* For benchmarks: splits a text into pieces without encoding them, and returns the counts in *measures. Returns false,
- * with zeros, if this tokenizer does not split text into pieces or does not count. */
-bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
-                       struct tokenizer_measures *measures);
-
 /* A buffer that grows. Initialize with zeros, or set `count` to 0 to use it again; free(bytes) in the end. */
 struct text_buffer {
     char *bytes;

@@ -50,18 +50,6 @@ bool sp_engine_puts_space(const struct text_engine *engine)
     return ((const struct sp_engine *)engine)->model->front;
 }
 
-void sp_engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                       struct tokenizer_measures *measures)
-{
-    const struct sp_state *own = (const struct sp_state *)state;
-    struct bpe_state *pieces = own->pieces;
-    for (uint64_t at = 0, bytes; at < count; at += bytes) {
-        bytes = min64(count - at, SCAN_BYTES);
-        (void)own->cut(&own->model->cuts, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
-    }
-    *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
-}
-
 /* Text may only be cut before a space, because no space is put before a part that begins with one. It may not be cut
  * where a short text may be a token as a whole, nor where spaces at the ends of texts are removed. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
@@ -87,7 +75,6 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .encode_text = engine_text,
                                                     .id_bytes = pieces_id_bytes,
                                                     .puts_space = sp_engine_puts_space,
-                                                    .measure = sp_engine_measure,
                                                     .may_cut = engine_border,
                                                     .walk = engine_walk};
 

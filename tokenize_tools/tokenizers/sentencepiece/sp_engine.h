@@ -22,9 +22,7 @@ struct sp_engine {
 /* Makes one of a kind. *engine is NULL on failure. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status sp_engine_make(struct text_engine **engine, const struct text_engine_kind *kind,
                                   struct sp_model *model, struct tokmap_error *error);
-/* Functions for text_engine_kind. */
+/* Returns whether a space is put before a document (text_engine_kind.puts_space). */
 bool sp_engine_puts_space(const struct text_engine *engine);
-void sp_engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                       struct tokenizer_measures *measures);
 
 #endif

@@ -55,7 +55,6 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .encode_text = engine_text,
                                                     .id_bytes = pieces_id_bytes,
                                                     .puts_space = sp_engine_puts_space,
-                                                    .measure = sp_engine_measure,
                                                     .walk = engine_walk};
 
 enum tokmap_status unigram_engine_new(struct text_engine **engine, const struct unigram_source *source,
