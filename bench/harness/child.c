@@ -122,29 +122,19 @@ void child_run_copy(struct bench *bench, const char *what, const char *dataset, 
     child_run(bench, bench->self, arguments, output, capacity, usage);
 }
 
-/* Builds the argv of a copy with this process's command line. Returns false if it has too many words. */
-static bool copy_arguments(const struct bench *bench, const char *what, const char **all)
+/* Starts a copy with this process's command line. Returns 0 or an errno; E2BIG if it has too many words. */
+static int copy_start(const struct bench *bench, const char *what, struct os_child *child)
 {
-    size_t count = 0;
-    all[count++] = bench->self;
-    all[count++] = CHILD_MARK;
-    all[count++] = what;
+    const char *all[CHILD_ARGUMENTS_MAX + 4] = {bench->self, CHILD_MARK, what};
+    size_t count = 3;
     for (int i = 1; i < bench->argc; i++) {
         if (count > CHILD_ARGUMENTS_MAX)
-            return false;
+            return E2BIG;
         all[count++] = bench->argv[i];
     }
     if (bench->made_dataset[0])
         all[count++] = bench->made_dataset;
-    all[count] = NULL;
-    return true;
-}
-
-/* Starts a copy with this process's command line. Returns 0 or an errno. */
-static int copy_start(const struct bench *bench, const char *what, struct os_child *child)
-{
-    const char *all[CHILD_ARGUMENTS_MAX + 4];
-    return copy_arguments(bench, what, all) ? os_child_start(child, bench->self, all, true) : E2BIG;
+    return os_child_start(child, bench->self, all, true);
 }
 
 void child_run_copies(struct bench *bench, struct child_copy *copies, size_t count)

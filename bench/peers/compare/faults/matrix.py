@@ -16,6 +16,7 @@ loader is asked for as many batches as are missing then: that is what a training
 from __future__ import annotations
 
 import array
+import functools
 import os
 import shutil
 import signal
@@ -25,7 +26,7 @@ import tempfile
 import driver
 import setup
 from faults import places
-from faults.runner import HERE, Fuse, Server, kind_of, said
+from faults.runner import Fuse, Server, kind_of, said
 from remote import shard
 from report import Absent
 from tokens import Tokens
@@ -122,6 +123,10 @@ class Cell:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def judge(self, outcome):
+        """The verdict of a run that should have delivered all rows."""
+        return verdict(self.matrix.reference(self.column), outcome.rows, ending(self, outcome))
+
 
 # ---- what happened ----
 
@@ -182,15 +187,13 @@ def flipped_bit(matrix, column):
         byte = file.read(1)[0]
         file.seek(at)
         file.write(bytes([byte ^ 1]))
-    outcome = cell.run()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(cell.run())
 
 
 def cut_before(matrix, column):
     cell = matrix.cell(column)
     cut(cell)
-    outcome = cell.run()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(cell.run())
 
 
 def cut(cell):
@@ -206,8 +209,7 @@ def cut_under(matrix, column):
         return ending(cell, job.outcome) or ("none", "it ended before the cut")
     cut(cell)
     open(go, "w", encoding="ascii").close()
-    outcome = job.wait(matrix.limit)
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(job.wait(matrix.limit))
 
 
 def swapped_shard(matrix, column):
@@ -229,8 +231,7 @@ def stale_index(matrix, column):
     """The corpus was tokenized again into a data file that is longer; the index is that of the old file."""
     cell = matrix.cell(column)
     matrix.put_other(cell, COUNT // 8 * 9 + 1)
-    outcome = cell.run()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(cell.run())
 
 
 # ---- faults of reads and writes ----
@@ -238,8 +239,7 @@ def stale_index(matrix, column):
 
 def faulty_reads(matrix, column, kind):
     """Runs with a fault in reads of the page in the middle of the data file, which begins under the run, except that
-    reads are short from the start. Returns (cell, outcome, None), or (None, None, the cell's word and sentence) if the
-    fault cannot be injected."""
+    reads are short from the start."""
     cell = matrix.failing_cell(column)
     path = cell.data_file()
     begin = cell.middle() // PAGE * PAGE
@@ -248,10 +248,13 @@ def faulty_reads(matrix, column, kind):
     mounted = os.path.join(cell.folder, os.path.relpath(path, cell.real_folder))
     outcome = run_on_fuse(matrix, cell, mounted, rule, -1 if kind == "short" else PAUSE)
     if kind == "short" and outcome.error and "No such device" in outcome.error["text"]:
-        return None, None, ("unreachable", "it maps the file, and a mapping has no reads that could be short")
+        return "unreachable", "it maps the file, and a mapping has no reads that could be short"
     if outcome.hits == 0:
-        return None, None, ("unreachable", "it had read the file already, or a copy of its own")
-    return cell, outcome, None
+        return "unreachable", "it had read the file already, or a copy of its own"
+    word, text = cell.judge(outcome)
+    if kind == "stall" and word == "none":
+        text += f"; the slowest next() took {outcome.slowest():.1f} s"
+    return word, text
 
 
 def run_on_fuse(matrix, cell, path, rule, at):
@@ -268,26 +271,6 @@ def run_on_fuse(matrix, cell, path, rule, at):
     outcome = job.wait(matrix.limit)
     outcome.hits = matrix.fuse.rule(None)["hits"]
     return outcome
-
-
-def short_read(matrix, column):
-    cell, outcome, other = faulty_reads(matrix, column, "short")
-    return other or verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-
-
-def failing_read(matrix, column):
-    cell, outcome, other = faulty_reads(matrix, column, "eio")
-    return other or verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-
-
-def stall(matrix, column):
-    cell, outcome, other = faulty_reads(matrix, column, "stall")
-    if other:
-        return other
-    word, text = verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-    if word == "none":
-        text += f"; the slowest next() took {outcome.slowest():.1f} s"
-    return word, text
 
 
 def full_disk(matrix, column):
@@ -364,10 +347,10 @@ FAULTS = {
     "cut under the run": cut_under,
     "swapped shard": swapped_shard,
     "stale index": stale_index,
-    "short read": short_read,
-    "EIO": failing_read,
+    "short read": functools.partial(faulty_reads, kind="short"),
+    "EIO": functools.partial(faulty_reads, kind="eio"),
     "full disk": full_disk,
-    "stall": stall,
+    "stall": functools.partial(faulty_reads, kind="stall"),
     "SIGKILL and resume": killed,
     "other number of ranks": other_ranks,
     "slow rank": slow_rank,
@@ -385,8 +368,8 @@ class Matrix:
         self.write(self.base, COUNT, 0)
         self.fuse = None
         try:
-            self.fuse = Fuse(_made(os.path.join(self.work, "fuse")))
-        except Absent as problem:
+            self.fuse = Fuse(options, os.path.join(self.work, "fuse"))
+        except (Absent, driver.Failed) as problem:
             self.why = str(problem)
 
     def write(self, prefix, count, group):

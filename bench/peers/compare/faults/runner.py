@@ -8,12 +8,11 @@ import os
 import re
 import select
 import signal
-import subprocess
 import sys
 import time
 
 import driver
-from report import Absent, clean
+from report import clean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 START = 180  # seconds that the import of a system may take, which some do when they are opened
@@ -128,33 +127,19 @@ class Server(driver.Child):
         super().close()
 
 
-class Fuse:
+class Fuse(driver.Child):
     """The folder `mount`, which shows `back` and fails on request (fuse.py)."""
 
-    def __init__(self, folder):
+    def __init__(self, options, folder):
         self.back, self.mount = os.path.join(folder, "back"), os.path.join(folder, "mount")
         os.makedirs(self.back)
         os.makedirs(self.mount)
-        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "fuse.py"), self.back, self.mount],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, start_new_session=True)
-        if not self.process.stdout.readline():
-            reason = self.process.stderr.read().strip()
-            self.process.wait()
-            raise Absent(reason or "FUSE cannot be used")
+        super().__init__(options, [sys.executable, os.path.join(HERE, "fuse.py"), self.back, self.mount], True)
+        self.answer()
 
     def rule(self, rule):
         """Begins a fault, or ends it (None). Returns what fuse.py says about the last one: "hits" and "written"."""
-        self.process.stdin.write(json.dumps({"rule": rule}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        return self.ask("rule", rule=rule)
 
 
 _POSITION = re.compile(r"\b(byte|offset|line|row|block|token|page|document|step|position)s?\b[^0-9]{0,24}[0-9]", re.I)
