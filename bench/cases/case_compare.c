@@ -371,16 +371,16 @@ bool compare_reads_text(const struct bench *bench)
     return is_table(bench, "pack") || is_table(bench, "prepare");
 }
 
-static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct script_arguments *arguments)
+static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct child_arguments *arguments)
 {
-    scripts_text(arguments, "--data", dataset_name(bench));
+    arguments_text(arguments, "--data", dataset_name(bench));
     flat_tokens_open(bench, flat);
-    scripts_text(arguments, "--bin", flat->path);
-    scripts_text(arguments, "--files", flat->files);
-    scripts_number(arguments, "--width", flat->width);
-    scripts_number(arguments, "--count", flat->tokens);
+    arguments_text(arguments, "--bin", flat->path);
+    arguments_text(arguments, "--files", flat->files);
+    arguments_number(arguments, "--width", flat->width);
+    arguments_number(arguments, "--count", flat->tokens);
     if (flat->eod != TOKMAP_NO_ID)
-        scripts_number(arguments, "--eod", flat->eod);
+        arguments_number(arguments, "--eod", flat->eod);
 }
 
 /* ---- the table start: sparse datasets of zeros, which need no storage but their indexes ---- */
@@ -450,7 +450,7 @@ static bool dataset_make_sparse(struct bench *bench, const char *label, uint64_t
 #define SPARSE_SIZES 5
 #define SPARSE_SHARD ((uint64_t)2000000000000) /* tokens: 4 TB, which most file systems can hold */
 
-static void sparse_arguments(struct bench *bench, struct script_arguments *arguments)
+static void sparse_arguments(struct bench *bench, struct child_arguments *arguments)
 {
     static char named[SPARSE_SIZES][BENCH_PATH + 32];
     uint64_t tokens = 1000000000;
@@ -460,23 +460,23 @@ static void sparse_arguments(struct bench *bench, struct script_arguments *argum
         (void)snprintf(label, sizeof label, "1e%u", 9 + i);
         const bool made = dataset_make_sparse(bench, label, shards, tokens / shards, name);
         (void)snprintf(named[i], sizeof named[i], "%" PRIu64 "=%s", tokens, made ? name : "");
-        scripts_text(arguments, "--sparse", named[i]);
+        arguments_text(arguments, "--sparse", named[i]);
     }
 }
 
 static int compare_run(struct bench *bench)
 {
     static struct flat_tokens flat;
-    static struct script_arguments arguments;
+    static struct child_arguments arguments;
     const char *table = bench->options.table ? bench->options.table : "loaders";
     if (bench->options.child)
         return compare_child(bench);
     if (compare_reads_text(bench)) {
-        scripts_text(&arguments, "--text", bench->options.dataset);
-        scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
-        scripts_text(&arguments, "--pattern", bench->options.pattern);
-        scripts_text(&arguments, "--field", bench->options.field);
-        scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
+        arguments_text(&arguments, "--text", bench->options.dataset);
+        arguments_text(&arguments, "--tokenizer", bench->options.tokenizer);
+        arguments_text(&arguments, "--pattern", bench->options.pattern);
+        arguments_text(&arguments, "--field", bench->options.field);
+        arguments_number(&arguments, "--text-bytes", bench->options.text_bytes);
     } else if (is_table(bench, "start")) {
         sparse_arguments(bench, &arguments);
     } else {
@@ -505,9 +505,9 @@ const struct bench_case case_compare = {
 
 static int faults_run(struct bench *bench)
 {
-    static struct script_arguments arguments;
-    scripts_text(&arguments, "--faults", bench->options.faults);
-    scripts_real(&arguments, "--stall", bench->options.stall);
+    static struct child_arguments arguments;
+    arguments_text(&arguments, "--faults", bench->options.faults);
+    arguments_real(&arguments, "--stall", bench->options.stall);
     const int result = scripts_run(bench, "faults", &arguments, wide_line);
     bench_stop_check(bench);
     wide_print(bench); /* after a failure, what happened until then */

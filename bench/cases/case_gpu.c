@@ -65,64 +65,38 @@ enum { FIGURES = sizeof figures / sizeof figures[0] };
 
 /* ---- the cases ---- */
 
-struct words {
-    const char *list[CHILD_ARGUMENTS_MAX + 1];
-    size_t count;
-    char texts[16][40]; /* of numbers */
-    size_t used;
-};
-
-static void word(struct words *words, const char *text)
-{
-    words->list[words->count++] = text;
-}
-
-static void option(struct words *words, const char *name, uint64_t number)
-{
-    char *text = words->texts[words->used++];
-    (void)snprintf(text, sizeof words->texts[0], "%" PRIu64, number);
-    word(words, name);
-    word(words, text);
-}
-
 /* Makes the command line of a part. Options of rows are left to a run file that has them. */
-static void part_words(const struct bench *bench, enum part part, const char *data, struct words *words)
+static void part_words(const struct bench *bench, enum part part, const char *data, struct child_arguments *words)
 {
     static const char *const names[PARTS] = {"h2d", "expand", "loader", "train", "train", "race"};
     const struct bench_options *options = &bench->options;
-    *words = (struct words){.count = 0};
-    word(words, names[part]);
-    word(words, "--json");
-    word(words, "--dir");
-    word(words, options->folder);
-    option(words, "--device", options->device);
+    *words = (struct child_arguments){.count = 0};
+    arguments_add(words, names[part]);
+    arguments_add(words, "--json");
+    arguments_text(words, "--dir", options->folder);
+    arguments_number(words, "--device", options->device);
     if (options->repeats)
-        option(words, "--repeats", options->repeats);
-    if (options->seconds > 0) {
-        char *text = words->texts[words->used++];
-        (void)snprintf(text, sizeof words->texts[0], "%g", options->seconds);
-        word(words, "--seconds");
-        word(words, text);
-    }
+        arguments_number(words, "--repeats", options->repeats);
+    if (options->seconds > 0)
+        arguments_real(words, "--seconds", options->seconds);
     if (part == RACE)
-        option(words, "--batches", options->batches);
+        arguments_number(words, "--batches", options->batches);
     if (part == H2D || part == EXPAND)
-        option(words, "--copy-bytes", options->copy_bytes);
+        arguments_number(words, "--copy-bytes", options->copy_bytes);
     if (part == H2D || part == RACE)
         return;
     if (!options->run_file)
-        option(words, "--seq-len", options->seq_len);
+        arguments_number(words, "--seq-len", options->seq_len);
     if (part == EXPAND)
         return;
     if (part == LOADER && !options->run_file)
-        option(words, "--rows", options->rows);
+        arguments_number(words, "--rows", options->rows);
     if (part == LONG_STEPS || part == SHORT_STEPS) {
-        word(words, "--step-ms");
-        word(words, part == LONG_STEPS ? "24.5" : "2.5");
+        arguments_real(words, "--step-ms", part == LONG_STEPS ? 24.5 : 2.5);
         if (!options->run_file)
-            option(words, "--batch-tokens", options->batch_tokens);
+            arguments_number(words, "--batch-tokens", options->batch_tokens);
     }
-    word(words, data);
+    arguments_add(words, data);
 }
 
 /* Fills in the figures of a part from the JSON that its case has printed. */
@@ -149,7 +123,7 @@ static void figures_find(const char *output, enum part part, struct bench_figure
 static int part_run(struct bench *bench, enum part part, const char *data, struct bench_figure found[FIGURES])
 {
     static char output[OUTPUT_BYTES];
-    struct words words;
+    struct child_arguments words;
     part_words(bench, part, data, &words);
     bench_say(bench, "measuring %d of %d: %s%s", part + 1, PARTS, words.list[0],
               part == LONG_STEPS    ? ", steps of 24.5 ms"

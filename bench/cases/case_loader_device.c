@@ -178,19 +178,16 @@ int first_opening_child(struct bench *bench)
 
 static void opening_repeat(struct bench *bench, const char *name, bool compiled, struct series *series)
 {
-    char output[256] = "", device[32], rows[32], seq_len[32];
-    (void)snprintf(device, sizeof device, "%" PRIu64, bench->options.device);
-    (void)snprintf(rows, sizeof rows, "%" PRIu64, bench->options.rows);
-    (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, bench->options.seq_len);
-    const char *arguments[] = {
-        CHILD_MARK, FIRST_OPENING_CHILD, "loader", "--device", device, name, NULL, NULL, NULL, NULL, NULL};
+    char output[256] = "";
+    struct child_arguments arguments = {.list = {CHILD_MARK, FIRST_OPENING_CHILD, "loader", name}, .count = 4};
+    arguments_number(&arguments, "--device", bench->options.device);
     if (!bench->options.run_file) {
-        const char *const more[] = {"--rows", rows, "--seq-len", seq_len};
-        memcpy(arguments + 6, more, sizeof more);
+        arguments_number(&arguments, "--rows", bench->options.rows);
+        arguments_number(&arguments, "--seq-len", bench->options.seq_len);
     }
     if (setenv("CUDA_CACHE_DISABLE", "1", 1) || (compiled && setenv("CUDA_FORCE_PTX_JIT", "1", 1)))
         bench_no_memory(bench);
-    child_run(bench, bench->self, arguments, output, sizeof output, NULL);
+    child_run(bench, bench->self, arguments.list, output, sizeof output, NULL);
     (void)unsetenv("CUDA_CACHE_DISABLE");
     (void)unsetenv("CUDA_FORCE_PTX_JIT");
     const double ms = child_number(output, "ms");

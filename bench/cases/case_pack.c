@@ -34,23 +34,14 @@
 #define OPTIONS_MOST 6   /* words of options */
 
 /* Begins the command line of `tokmap pack`, in the tokenizer and the number of threads that the user asked for. */
-struct pack_command {
-    const char *words[CHILD_ARGUMENTS_MAX + 1];
-    size_t count;
-    char threads[32];
-};
-
-static void command_begin(const struct bench *bench, struct pack_command *command, const char *output,
+static void command_begin(const struct bench *bench, struct child_arguments *command, const char *output,
                           uint64_t threads_times, const char *const options[OPTIONS_MOST])
 {
-    (void)snprintf(command->threads, sizeof command->threads, "%" PRIu64,
-                   min64(bench->options.threads * threads_times, THREADS_MOST));
-    const char *const words[] = {"pack", "--quiet", "--no-eod", "-o", output, "--threads", command->threads};
-    memset(command->words, 0, sizeof command->words);
-    memcpy(command->words, words, sizeof words);
-    command->count = child_tokenizer_arguments(bench, command->words, sizeof words / sizeof words[0]);
+    *command = (struct child_arguments){.list = {"pack", "--quiet", "--no-eod", "-o", output}, .count = 5};
+    arguments_number(command, "--threads", min64(bench->options.threads * threads_times, THREADS_MOST));
+    arguments_tokenizer(command, bench);
     for (size_t i = 0; i < OPTIONS_MOST && options[i]; i++)
-        command->words[command->count++] = options[i];
+        arguments_add(command, options[i]);
 }
 
 /* Returns the bytes of a file; 0 if there is none. */
@@ -202,14 +193,14 @@ static void stored_check(struct bench *bench, struct memory *memory, int way)
 
 static void memory_repeat(struct bench *bench, struct memory *memory, int way)
 {
-    struct pack_command command;
+    struct child_arguments command;
     struct child_usage usage;
     command_begin(bench, &command, memory->output, 1, memory_ways[way].options);
-    command.words[command.count] = way == LARGE ? "-" : memory->tiny;
+    arguments_add(&command, way == LARGE ? "-" : memory->tiny);
     if (way == LARGE)
-        child_run_tokmap_fed(bench, LARGE_CHILD, command.words, &usage);
+        child_run_tokmap_fed(bench, LARGE_CHILD, command.list, &usage);
     else
-        child_run_tokmap(bench, command.words, &usage);
+        child_run_tokmap(bench, command.list, &usage);
     stored_check(bench, memory, way);
     made_tree_empty(bench);
     series_add(&memory->peak[way], usage.peak_mib);
@@ -503,16 +494,16 @@ static void way_repeat(struct bench *bench, struct stages *stages, size_t number
 {
     const struct way *way = &ways[number];
     const char *options[OPTIONS_MOST];
-    struct pack_command command;
+    struct child_arguments command;
     struct child_usage usage;
     for (size_t i = 0; i < OPTIONS_MOST; i++)
         options[i] = way->options[i] ? option_word(stages, way->options[i]) : NULL;
     command_begin(bench, &command, stages->output, way->threads, options);
     for (uint32_t i = 0; i < FILES; i++) {
-        command.words[command.count++] = stages->paths[way->kind][i];
+        arguments_add(&command, stages->paths[way->kind][i]);
         page_cache_read(bench, stages->paths[way->kind][i]);
     }
-    child_run_tokmap(bench, command.words, &usage);
+    child_run_tokmap(bench, command.list, &usage);
     stages->stored[number] = file_bytes(stages->output, number == SEAL ? ".bin.zst" : ".bin");
     made_tree_empty(bench);
     if (counts) {
@@ -597,16 +588,15 @@ static void text_make(struct bench *bench, struct packing *packing)
 
 static void pack_repeat(struct bench *bench, struct packing *packing, bool counts)
 {
-    char threads[32];
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {
-        "pack", "--quiet", "--input-format", "text", "--eod", "--threads", threads, "-o", packing->output};
+    struct child_arguments arguments = {
+        .list = {"pack", "--quiet", "--input-format", "text", "--eod", "-o", packing->output}, .count = 7};
     struct child_usage usage;
-    (void)snprintf(threads, sizeof threads, "%" PRIu64, bench->options.threads);
+    arguments_number(&arguments, "--threads", bench->options.threads);
     for (uint32_t i = 0; i < TEXTS; i++) {
-        arguments[9 + i] = packing->texts[i];
+        arguments_add(&arguments, packing->texts[i]);
         page_cache_read(bench, packing->texts[i]);
     }
-    child_run_tokmap(bench, arguments, &usage);
+    child_run_tokmap(bench, arguments.list, &usage);
     shard_remove(packing->output);
     if (counts) {
         series_add(&packing->rate, (double)packing->bytes / 1e6 / usage.seconds);

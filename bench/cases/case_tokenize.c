@@ -423,11 +423,12 @@ static void pack_records_child(struct bench *bench)
     static char output[BENCH_PATH];
     struct child_usage usage = {.seconds = 0};
     made_shard(bench, "packed", output);
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod"};
-    const size_t count = child_tokenizer_arguments(bench, arguments, 7);
-    arguments[count] = bench->options.dataset;
+    struct child_arguments arguments = {.list = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod"},
+                                        .count = 7};
+    arguments_tokenizer(&arguments, bench);
+    arguments_add(&arguments, bench->options.dataset);
     page_cache_read(bench, bench->options.dataset);
-    child_run_tokmap(bench, arguments, &usage);
+    child_run_tokmap(bench, arguments.list, &usage);
     (void)printf("seconds=%.6f peak=%.3f\n", usage.seconds, usage.peak_mib);
 }
 

@@ -257,36 +257,6 @@ bool scripts_have_table(struct bench *bench, const char *word)
 
 /* ---- arguments ---- */
 
-static void argument_add(struct script_arguments *arguments, const char *word)
-{
-    assert(arguments->count < SCRIPT_ARGUMENTS_MAX);
-    arguments->list[arguments->count++] = word;
-}
-
-void scripts_text(struct script_arguments *arguments, const char *option, const char *value)
-{
-    if (!value)
-        return;
-    argument_add(arguments, option);
-    argument_add(arguments, value);
-}
-
-void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value)
-{
-    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
-    char *text = arguments->numbers[arguments->number_count++];
-    (void)snprintf(text, sizeof arguments->numbers[0], "%" PRIu64, value);
-    scripts_text(arguments, option, text);
-}
-
-void scripts_real(struct script_arguments *arguments, const char *option, double value)
-{
-    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
-    char *text = arguments->numbers[arguments->number_count++];
-    (void)snprintf(text, sizeof arguments->numbers[0], "%g", value);
-    scripts_text(arguments, option, text);
-}
-
 /* The paths that arguments point to. */
 struct places {
     char scripts[BENCH_PATH], compare[BENCH_PATH + 16], work[BENCH_PATH], tokmap[BENCH_PATH], package[BENCH_PATH];
@@ -305,30 +275,30 @@ static void places_find(struct bench *bench, struct places *places)
         places->package[0] = '\0';
 }
 
-static void common_arguments(const struct bench *bench, const struct places *places, struct script_arguments *all)
+static void common_arguments(const struct bench *bench, const struct places *places, struct child_arguments *all)
 {
     const struct bench_options *o = &bench->options;
-    scripts_text(all, "--work", places->work);
-    scripts_text(all, "--tokmap", places->tokmap);
-    scripts_text(all, "--package", places->package);
-    scripts_number(all, "--seq-len", o->seq_len);
-    scripts_number(all, "--rows", o->rows);
-    scripts_number(all, "--repeats", o->repeats);
-    scripts_real(all, "--seconds", o->seconds);
-    scripts_text(all, "--peers", o->peers);
-    scripts_text(all, "--venv", o->venv);
+    arguments_text(all, "--work", places->work);
+    arguments_text(all, "--tokmap", places->tokmap);
+    arguments_text(all, "--package", places->package);
+    arguments_number(all, "--seq-len", o->seq_len);
+    arguments_number(all, "--rows", o->rows);
+    arguments_number(all, "--repeats", o->repeats);
+    arguments_real(all, "--seconds", o->seconds);
+    arguments_text(all, "--peers", o->peers);
+    arguments_text(all, "--venv", o->venv);
     if (o->offline)
-        argument_add(all, "--offline");
+        arguments_add(all, "--offline");
 }
 
-int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line)
+int scripts_run(struct bench *bench, const char *table, const struct child_arguments *arguments, script_line_fn *line)
 {
     struct places places;
     places_find(bench, &places);
     /* -B: nothing is written into the folder of the scripts, which may have been installed */
-    struct script_arguments all = {.list = {"env", "python3", "-B", places.compare, table}, .count = 5};
+    struct child_arguments all = {.list = {"env", "python3", "-B", places.compare, table}, .count = 5};
     for (size_t i = 0; i < arguments->count; i++)
-        argument_add(&all, arguments->list[i]);
+        arguments_add(&all, arguments->list[i]);
     common_arguments(bench, &places, &all);
     struct script script = {.bench = bench, .table = table, .line = line};
     cli_progress_start(&script.progress, script.what, 0, bench->options.json);

@@ -7,10 +7,9 @@
 #ifndef TOKMAP_BENCH_PEERS_SCRIPTS_H
 #define TOKMAP_BENCH_PEERS_SCRIPTS_H
 
-#include "harness/harness.h"
+#include "harness/child.h"
 
 #define SCRIPT_FIELDS 6
-#define SCRIPT_ARGUMENTS_MAX 80
 
 /* Writes the folder of the scripts, which contains encode.py and compare: that of --peers-folder, else bench/peers of
  * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program.
@@ -30,23 +29,10 @@ struct script_line {
  * after a message. */
 typedef int script_line_fn(struct bench *bench, const struct script_line *line);
 
-/* The arguments of a script: pairs of option and value. */
-struct script_arguments {
-    const char *list[SCRIPT_ARGUMENTS_MAX + 1];
-    size_t count;
-    char numbers[24][32]; /* the texts of numbers */
-    size_t number_count;
-};
-
-/* Append an option with its value. Nothing is appended if `value` is NULL. */
-void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
-void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value);
-void scripts_real(struct script_arguments *arguments, const char *option, double value);
-
 /* Runs `python3 compare TABLE` with the arguments, and with those that every table has: --work (a new folder in --dir,
  * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows,
  * --peers, --venv, --offline. Shows its progress and what it says, and calls `line` for all other lines.
  * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails. */
-int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line);
+int scripts_run(struct bench *bench, const char *table, const struct child_arguments *arguments, script_line_fn *line);
 
 #endif
