@@ -136,10 +136,14 @@ class Child:
     def send(self, do, **fields):
         """Sends a command without waiting: several children can so work at the same time."""
         try:
-            self._process.stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+            self._process.stdin.write(self.line(do, fields).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
             pass  # it has ended, and answer() says how
+
+    def line(self, do, fields):
+        """A command as a line."""
+        return json.dumps({"do": do, **fields})
 
     def answer(self, wait=WAIT, watch=None):
         """Waits for the answer to the oldest command that was sent."""
@@ -289,14 +293,8 @@ class NativeDriver(Driver):
         self.more, self.tokens, self._hello = dict(more or {}), tokens, None
         self.send("hello")
 
-    def send(self, do, **fields):
-        words = self.WORDS.get(do, ())
-        line = " ".join([do, *(str(fields[word]) for word in words if fields[word] is not None)])
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            pass  # it has ended, and answer() says how
+    def line(self, do, fields):
+        return " ".join([do, *(str(fields[word]) for word in self.WORDS.get(do, ()) if fields[word] is not None)])
 
     def take(self, batches, places=0):
         found = super().take(batches, places)
@@ -314,11 +312,11 @@ def driver_of(options, python, system, tokens, more=None):
     return Driver(options, python, system, tokens, more)
 
 
-def ask_script(options, python, path, request, wait=WAIT, watch=None):
+def ask_script(options, python, path, request, wait=WAIT, do="call"):
     """Runs a script of a table, whose main program is `driver.answer_requests(function)`, for one request (a dict), and
-    returns the dict that its function(**request) returned."""
+    returns the dict that its function(**request) returned. do: a word that the function gets, too."""
     with Child(options, [python, path]) as child:
-        return child.ask("call", wait, watch, **request)
+        return child.ask(do, wait, **request)
 
 
 # ---- the child's side ----

@@ -236,6 +236,22 @@ class Megatron:
                 f"each processor")
 
 
+def end_text(request):
+    """The text of the token at the end of a document, or None."""
+    import tokenizers
+    return None if request["eod"] is None else tokenizers.Tokenizer.from_file(request["json"]).id_to_token(
+        request["eod"])
+
+
+def datatrove_reader(request, **more):
+    """datatrove's reader of the input files."""
+    from datatrove.pipeline.readers import JsonlReader
+    paths = request["output"] + ".paths"
+    with open(paths, "w", encoding="utf-8") as file:
+        file.writelines(os.path.basename(one) + "\n" for one in request["inputs"])
+    return JsonlReader(os.path.dirname(request["inputs"][0]), paths_file=paths, text_key=request["field"], **more)
+
+
 class Datatrove:
     """A reader and a DocumentTokenizer, one task for each processor, each with an input file of its own."""
     PACKAGES = ["numpy", "tokenizers", "datatrove", "orjson"]
@@ -244,17 +260,8 @@ class Datatrove:
     def load(self, request):
         os.environ["TOKENIZERS_PARALLELISM"] = "true" if len(request["inputs"]) == 1 else "false"
         from datatrove.executor import LocalPipelineExecutor
-        from datatrove.pipeline.readers import JsonlReader
         from datatrove.pipeline.tokens import DocumentTokenizer
-        import tokenizers
-        text = None
-        if request["eod"] is not None:
-            text = tokenizers.Tokenizer.from_file(request["json"]).id_to_token(request["eod"])
-        folder = os.path.dirname(request["inputs"][0])
-        paths = request["output"] + ".paths"
-        with open(paths, "w", encoding="utf-8") as file:
-            file.writelines(os.path.basename(one) + "\n" for one in request["inputs"])
-        reader = JsonlReader(folder, paths_file=paths, text_key=request["field"], id_key=request["field"])
+        text, reader = end_text(request), datatrove_reader(request, id_key=request["field"])
         tasks = len(request["inputs"])
         self.executor = LocalPipelineExecutor(
             [reader, DocumentTokenizer(request["output"], request["json"], eos_token=text, shuffle_documents=False,

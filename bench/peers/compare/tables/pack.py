@@ -279,9 +279,7 @@ class Reference:
             self.reason = f"not compared: the reference ({package}) cannot be had: {problem}"
 
     def ask(self, do, **request):
-        options, path = self.job.options, os.path.join(FOLDER, "ids.py")
-        with driver.Child(options, [self.job.python, path]) as child:
-            return child.ask(do, 3600, **request)
+        return driver.ask_script(self.job.options, self.job.python, os.path.join(FOLDER, "ids.py"), request, 3600, do)
 
     def compare(self, row, output):
         """Reports how the documents of one output compare. Returns whether all are equal, or None."""

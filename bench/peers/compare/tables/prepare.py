@@ -28,9 +28,7 @@ class Job(pack.Job):
     """The table's inputs have copies, and each comes in a file for each processor."""
 
     def ask(self, do, **request):
-        options = self.options
-        with driver.Child(options, [self.python, os.path.join(pack.FOLDER, "copies.py")]) as child:
-            return child.ask(do, 3600, **request)
+        return driver.ask_script(self.options, self.python, os.path.join(pack.FOLDER, "copies.py"), request, 3600, do)
 
     def part(self, limit, parts=1):
         key = (limit, parts)
