@@ -33,20 +33,34 @@ static bool grow(void **list, size_t count, size_t *capacity, size_t size)
     return true;
 }
 
+/* Returns zeros that memory_free() frees, or NULL. */
+static void *keep(struct result_memory *memory, size_t bytes)
+{
+    const bool grown = grow((void **)&memory->list, memory->count, &memory->capacity, sizeof *memory->list);
+    void *kept = grown ? calloc(1, bytes) : NULL;
+    if (kept)
+        memory->list[memory->count++] = kept;
+    return kept;
+}
+
+static void memory_free(struct result_memory *memory)
+{
+    for (size_t i = 0; i < memory->count; i++)
+        free(memory->list[i]);
+    free(memory->list);
+}
+
 /* Copies a string of JSON, decoded. Returns NULL, and sets *memory if that is the reason. */
 static const char *text_keep(struct result_rows *rows, const struct json_string *string, bool *memory)
 {
     size_t lone, first;
-    char *text = malloc(string->count + 1);
-    if (!text || !grow((void **)&rows->texts, rows->text_count, &rows->text_capacity, sizeof *rows->texts)) {
-        free(text);
-        *memory = true;
+    char *text = keep(&rows->texts, string->count + 1);
+    *memory = !text;
+    if (!text)
         return NULL;
-    }
     memcpy(text, string->bytes, string->count);
     const size_t count = string->escaped ? json_unescape(text, string->count, &lone, &first) : string->count;
     text[count] = '\0';
-    rows->texts[rows->text_count++] = text;
     return utf8_valid_prefix(text, count) == count && strlen(text) == count ? text : NULL;
 }
 
@@ -167,11 +181,6 @@ static enum tokmap_status file_read(struct result_rows *rows, const char *path, 
     return status;
 }
 
-struct names {
-    char **list;
-    size_t count, capacity;
-};
-
 static bool ends_with(const char *name, const char *ending)
 {
     const size_t length = strlen(name), tail = strlen(ending);
@@ -180,27 +189,24 @@ static bool ends_with(const char *name, const char *ending)
 
 static int name_add(void *user, const char *name)
 {
-    struct names *names = user;
     if (name[0] == '.' || (!ends_with(name, ".json") && !ends_with(name, ".jsonl")))
         return 0;
-    char *copy = strdup(name);
-    if (!copy || !grow((void **)&names->list, names->count, &names->capacity, sizeof *names->list)) {
-        free(copy);
+    char *copy = keep(user, strlen(name) + 1);
+    if (!copy)
         return ENOMEM;
-    }
-    names->list[names->count++] = copy;
+    memcpy(copy, name, strlen(name));
     return 0;
 }
 
 static int name_order(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(*(void *const *)a, *(void *const *)b);
 }
 
 enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, struct tokmap_error *error)
 {
     struct os_stat stat;
-    struct names names = {0};
+    struct result_memory names = {0};
     enum tokmap_status status = TOKMAP_OK;
     int system = os_stat(path, &stat);
     if (!system && stat.kind != OS_KIND_FOLDER)
@@ -223,17 +229,14 @@ enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, 
         if (!status)
             status = file_read(rows, file, error);
         free(file);
-        free(names.list[i]);
     }
-    free(names.list);
+    memory_free(&names);
     return status;
 }
 
 void result_rows_free(struct result_rows *rows)
 {
-    for (size_t i = 0; i < rows->text_count; i++)
-        free(rows->texts[i]);
-    free(rows->texts);
+    memory_free(&rows->texts);
     free(rows->rows);
     *rows = (struct result_rows){0};
 }
@@ -254,16 +257,6 @@ struct group {
     size_t label_count, color_count;
     bool named; /* its labels are systems, and its colors metrics */
 };
-
-static void *keep(struct result_plots *plots, size_t bytes)
-{
-    const bool grown =
-        grow((void **)&plots->memory, plots->memory_count, &plots->memory_capacity, sizeof *plots->memory);
-    void *memory = grown ? calloc(1, bytes) : NULL;
-    if (memory)
-        plots->memory[plots->memory_count++] = memory;
-    return memory;
-}
 
 /* Returns false for texts, and for what describes the machine. */
 static bool row_is_drawn(const struct result_row *row)
@@ -303,7 +296,7 @@ static char *metric_label(struct result_plots *plots, const struct result_row *r
     if (unit && length > unit + 1 && row->metric[length - unit - 1] == '_' &&
         !strcmp(row->metric + length - unit, row->unit))
         length -= unit + 1;
-    char *label = keep(plots, length + 1);
+    char *label = keep(&plots->memory, length + 1);
     for (size_t i = 0; label && i < length; i++)
         label[i] = row->metric[i] == '_' ? ' ' : row->metric[i];
     return label;
@@ -320,7 +313,7 @@ static struct cli_plot_point point_of(const struct result_row *row, const char *
 static bool named_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
 {
     for (size_t c = 0; c < group->color_count; c++) {
-        struct cli_plot_point *points = keep(plots, group->label_count * sizeof *points);
+        struct cli_plot_point *points = keep(&plots->memory, group->label_count * sizeof *points);
         if (!points)
             return false;
         for (size_t l = 0; l < group->label_count; l++)
@@ -346,18 +339,16 @@ static bool named_fill(struct result_plots *plots, struct group *group, struct c
 /* Fills the points of a case: what was measured, and the limit. Returns the number of series, 0 without memory. */
 static size_t metrics_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
 {
-    struct cli_plot_point *ours = keep(plots, group->count * sizeof *ours);
-    struct cli_plot_point *limits = keep(plots, group->count * sizeof *limits);
+    struct cli_plot_point *ours = keep(&plots->memory, group->count * sizeof *ours);
+    struct cli_plot_point *limits = keep(&plots->memory, group->count * sizeof *limits);
     bool limited = false;
     if (!ours || !limits)
         return 0;
     for (size_t i = 0; i < group->count; i++) {
         const struct result_row *row = group->rows[i];
-        const char *label = *row->row ? row->row : metric_label(plots, row);
+        const char *label = metric_label(plots, row); /* also of one system: its metrics are the labels */
         if (!label)
             return 0;
-        if (*row->row) /* one system: its metrics are the labels */
-            label = metric_label(plots, row);
         ours[i] = point_of(row, label);
         limits[i] = (struct cli_plot_point){.label = label, .y = row->limit, .low = (double)NAN, .high = (double)NAN};
         limited |= isfinite(row->limit);
@@ -414,8 +405,9 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
 {
     const struct result_row *row = group->first;
     const size_t room = 512;
-    char *title = keep(plots, room), *subtitle = keep(plots, room), *made = keep(plots, room);
-    const char **notes = keep(plots, 2 * sizeof *notes);
+    char *title = keep(&plots->memory, room), *subtitle = keep(&plots->memory, room),
+         *made = keep(&plots->memory, room);
+    const char **notes = keep(&plots->memory, 2 * sizeof *notes);
     uint64_t least = UINT64_MAX, most = 0;
     double others = 0;
     if (!title || !subtitle || !made || !notes)
@@ -453,7 +445,7 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
 /* Adds the picture of a group, unless it would say nothing. Returns false without memory. */
 static bool plot_add(struct result_plots *plots, struct group *group, const struct result_rows *rows)
 {
-    struct cli_plot_series *series = keep(plots, COLORS_MOST * sizeof *series);
+    struct cli_plot_series *series = keep(&plots->memory, COLORS_MOST * sizeof *series);
     struct result_plot *grown = realloc(plots->plots, (plots->count + 1) * sizeof *grown);
     if (grown)
         plots->plots = grown;
@@ -541,9 +533,7 @@ enum tokmap_status result_plots_write(const struct result_plots *plots, const ch
 
 void result_plots_free(struct result_plots *plots)
 {
-    for (size_t i = 0; i < plots->memory_count; i++)
-        free(plots->memory[i]);
-    free(plots->memory);
+    memory_free(&plots->memory);
     free(plots->plots);
     *plots = (struct result_plots){0};
 }

@@ -29,11 +29,16 @@ struct result_row {
     uint64_t count; /* repeats */
 };
 
+/* Pieces of memory that are freed together. */
+struct result_memory {
+    void **list;
+    size_t count, capacity;
+};
+
 struct result_rows {
     struct result_row *rows;
     size_t count, capacity;
-    char **texts; /* the memory of the texts */
-    size_t text_count, text_capacity;
+    struct result_memory texts;
 };
 
 #define RESULT_BYTES_MOST ((size_t)256 << 20) /* of one file */
@@ -70,8 +75,7 @@ struct result_plot {
 struct result_plots {
     struct result_plot *plots;
     size_t count;
-    void **memory; /* memory that the plots point to */
-    size_t memory_count, memory_capacity;
+    struct result_memory memory; /* that the plots point to */
 };
 
 /* Finds the pictures of the rows, which must stay as long as the pictures. `plots` begins as zeros, and
