@@ -122,7 +122,7 @@ void gpu_synchronize(struct gpu *gpu)
     gpu_check(gpu, gpu->driver->stream_synchronize(gpu->stream), "waiting for the GPU");
 }
 
-void gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments)
+static void launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments)
 {
     void *parameters[] = {arguments};
     gpu_check(gpu, gpu->driver->launch_kernel(kernel, blocks, 1, 1, block, 1, 1, 0, gpu->stream, parameters, NULL),
@@ -134,13 +134,13 @@ void gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work)
     struct gpu_gemm arguments = *work;
     assert(work->size % GEMM_TILE == 0);
     const uint64_t across = work->size / GEMM_TILE;
-    gpu_launch(gpu, gpu->gemm, (uint32_t)((across * across + GPU_BLOCK - 1) / GPU_BLOCK), GPU_BLOCK, &arguments);
+    launch(gpu, gpu->gemm, (uint32_t)((across * across + GPU_BLOCK - 1) / GPU_BLOCK), GPU_BLOCK, &arguments);
 }
 
 void gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work)
 {
     struct gpu_spin arguments = *work;
-    gpu_launch(gpu, gpu->spin, 1, 1, &arguments);
+    launch(gpu, gpu->spin, 1, 1, &arguments);
 }
 
 void gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
@@ -148,14 +148,14 @@ void gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
     struct gpu_checksum arguments = *work;
     assert(work->word_bytes == 2 || work->word_bytes == 4);
     const uint64_t blocks = work->count / GPU_BLOCK / 4 + 1, most = (uint64_t)gpu->processors * 4;
-    gpu_launch(gpu, gpu->checksum, (uint32_t)(blocks < most ? blocks : most), GPU_BLOCK, &arguments);
+    launch(gpu, gpu->checksum, (uint32_t)(blocks < most ? blocks : most), GPU_BLOCK, &arguments);
 }
 
 void gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work)
 {
     struct expand_arguments arguments = *work;
     assert(gpu->expand);
-    gpu_launch(gpu, gpu->expand->function, expand_blocks(work, gpu->expand->held), EXPAND_BLOCK, &arguments);
+    launch(gpu, gpu->expand->function, expand_blocks(work, gpu->expand->held), EXPAND_BLOCK, &arguments);
 }
 
 void gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer)

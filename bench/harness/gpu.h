@@ -53,7 +53,6 @@ void gpu_memory_free(struct gpu *gpu, uint64_t *address);
 void gpu_synchronize(struct gpu *gpu);
 
 /* Launch a kernel on the stream. */
-void gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments);
 void gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work);
 void gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work);
 void gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work);
