@@ -13,48 +13,39 @@
 
 #define THREADS_MOST 64
 
-/* Pages that one thread of the limit reads. */
-struct share {
+#define CHUNK ((size_t)1 << 20) /* bytes of a read */
+
+/* A file that the threads of the limit read. */
+struct reading {
     int fd;
-    uint64_t from, to; /* bytes of the file */
-    int system;        /* result: 0 or an errno */
+    uint64_t bytes, next; /* next: of the file; accessed atomically */
+    int system;           /* the errno of a failure, or 0; accessed atomically */
 };
 
-static void range_read(void *user)
+static void chunks_read(void *user, uint32_t thread)
 {
-    struct share *share = user;
+    struct reading *reading = user;
     void *buffer = NULL;
-    const size_t bytes = 1 << 20;
-    size_t got = 1;
-    share->system = os_memory_new(bytes, false, &buffer);
-    while (!share->system && share->from < share->to && got) {
-        share->system = os_pread(share->fd, buffer, (size_t)min64(bytes, share->to - share->from), share->from, &got);
-        share->from += got;
+    int system = os_memory_new(CHUNK, false, &buffer);
+    for (uint64_t at; !system && (at = __atomic_fetch_add(&reading->next, CHUNK, __ATOMIC_RELAXED)) < reading->bytes;) {
+        size_t got;
+        system = os_pread(reading->fd, buffer, (size_t)min64(CHUNK, reading->bytes - at), at, &got);
     }
-    os_memory_free(buffer, bytes);
+    os_memory_free(buffer, CHUNK);
+    if (system)
+        __atomic_store_n(&reading->system, system, __ATOMIC_RELAXED);
 }
 
 static double read_repeat(struct bench *bench, const struct opened *data, uint32_t threads)
 {
-    struct share shares[THREADS_MOST];
-    struct os_thread *running[THREADS_MOST] = {NULL};
     const char *path = data->first.tokens_path;
-    const uint64_t bytes = data->first.tokens * data->info.width;
-    int fd, failed = 0;
-    bench_check_system(bench, os_open(path, OS_READ, &fd), path, "The tokens cannot be opened.");
+    struct reading reading = {.bytes = data->first.tokens * data->info.width};
+    bench_check_system(bench, os_open(path, OS_READ, &reading.fd), path, "The tokens cannot be opened.");
     const uint64_t started = os_clock_ns();
-    for (uint32_t i = 0; i < threads; i++) {
-        shares[i] = (struct share){fd, mul_div(bytes, i, threads), mul_div(bytes, i + 1, threads), 0};
-        if (i + 1 == threads || os_thread_start(&running[i], "read", range_read, &shares[i]))
-            range_read(&shares[i]); /* the last share, and any whose thread cannot be started, on this thread */
-    }
-    for (uint32_t i = 0; i < threads; i++) {
-        os_thread_join(running[i]);
-        failed = shares[i].system ? shares[i].system : failed;
-    }
-    const double rate = (double)bytes / (double)(os_clock_ns() - started);
-    os_close(fd);
-    bench_check_system(bench, failed, path, "The tokens cannot be read.");
+    os_threads_share("read", threads, chunks_read, &reading);
+    const double rate = (double)reading.bytes / (double)(os_clock_ns() - started);
+    os_close(reading.fd);
+    bench_check_system(bench, reading.system, path, "The tokens cannot be read.");
     return rate;
 }
 
