@@ -24,6 +24,7 @@
 #include "harness/bench_text.h"
 #include "harness/child.h"
 #include "harness/storage.h"
+#include "platform/library.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 #include "tokmap/pack.h"
@@ -427,9 +428,18 @@ static void records_write(struct bench *bench, struct stages *stages, struct mak
     }
 }
 
+static void zstd_load(struct bench *bench)
+{
+    char reason[LIBRARY_REASON];
+    if (library_load(&libzstd_library, reason, sizeof reason))
+        return;
+    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason, libzstd_library.package);
+    bench_end(bench, CLI_FAILED);
+}
+
 static void records_make(struct bench *bench, struct stages *stages)
 {
-    bench_zstd_load(bench, &libzstd_library);
+    zstd_load(bench);
     struct making making = {.text = made_text_new(bench, 12),
                             .real = &stages->real,
                             .state = 13,

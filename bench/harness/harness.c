@@ -12,7 +12,6 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "platform/library.h"
 #include "platform/process.h"
 
 /* ---- repeats ---- */
@@ -497,15 +496,6 @@ void bench_append(struct bench *bench, struct bytes_buffer *text, const char *fo
     text->count += (size_t)length;
     va_end(again);
     va_end(arguments);
-}
-
-void bench_zstd_load(struct bench *bench, struct library *library)
-{
-    char reason[LIBRARY_REASON];
-    if (library_load(library, reason, sizeof reason))
-        return;
-    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason, library->package);
-    bench_end(bench, CLI_FAILED);
 }
 
 int bench_misused(struct bench *bench, const char *message)

@@ -259,11 +259,6 @@ void bench_samples_new(struct bench *bench, struct samples *samples, size_t capa
 void bench_append(struct bench *bench, struct bytes_buffer *text, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-struct library;
-/* Loads the library of zstd, which is opened at its first use. Ends the program with a message that names its package
- * if it cannot be loaded. */
-void bench_zstd_load(struct bench *bench, struct library *library);
-
 /* Prints a message and returns CLI_MISUSED, for a case to return. */
 int bench_misused(struct bench *bench, const char *message);
 /* ---- small helpers ---- */
