@@ -433,7 +433,8 @@ static void zstd_load(struct bench *bench)
     char reason[LIBRARY_REASON];
     if (library_load(&libzstd_library, reason, sizeof reason))
         return;
-    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason, libzstd_library.package);
+    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason,
+            libzstd_library.package);
     bench_end(bench, CLI_FAILED);
 }
 
