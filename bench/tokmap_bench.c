@@ -377,8 +377,7 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
-    if (result < 0 &&
-        (chosen == &case_tokenize || chosen == &case_pack || (chosen == &case_compare && compare_reads_text(bench))))
+    if (result < 0 && (chosen == &case_tokenize || chosen == &case_pack || scripts_read_text(bench)))
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);

@@ -361,16 +361,6 @@ static void flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
 
 /* ---- what a table reads ---- */
 
-static bool is_table(const struct bench *bench, const char *table)
-{
-    return bench->options.table && !strcmp(bench->options.table, table);
-}
-
-bool compare_reads_text(const struct bench *bench)
-{
-    return is_table(bench, "pack") || is_table(bench, "prepare");
-}
-
 static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct child_arguments *arguments)
 {
     arguments_text(arguments, "--data", dataset_name(bench));
@@ -471,13 +461,13 @@ static int compare_run(struct bench *bench)
     const char *table = bench->options.table ? bench->options.table : "loaders";
     if (bench->options.child)
         return compare_child(bench);
-    if (compare_reads_text(bench)) {
+    if (scripts_read_text(bench)) {
         arguments_text(&arguments, "--text", bench->options.dataset);
         arguments_text(&arguments, "--tokenizer", bench->options.tokenizer);
         arguments_text(&arguments, "--pattern", bench->options.pattern);
         arguments_text(&arguments, "--field", bench->options.field);
         arguments_number(&arguments, "--text-bytes", bench->options.text_bytes);
-    } else if (is_table(bench, "start")) {
+    } else if (!strcmp(table, "start")) {
         sparse_arguments(bench, &arguments);
     } else {
         dataset_arguments(bench, &flat, &arguments);

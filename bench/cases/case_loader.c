@@ -476,10 +476,8 @@ static int run(struct bench *bench)
 {
     static struct found found;
     struct loader_case it = {.found = &found};
-    if (bench->options.child)
-        return first_opening_child(bench);
-    if (bench->options.device_given)
-        return loader_device(bench);
+    if (bench->options.child || bench->options.device_given)
+        return case_loader_device.run(bench);
     if (bench->options.cold)
         return loader_cold(bench);
     const char *name = dataset_name(bench);

@@ -363,7 +363,10 @@ static void loader_calls_report(struct bench *bench, const struct loader_calls *
 
 /* ---- the first loader of a process ---- */
 
-int first_opening_child(struct bench *bench)
+#define FIRST_OPENING_CHILD "first-opening" /* options.child of a copy */
+
+/* Does the work of a copy of this program: opens the first loader of a process. */
+static int first_opening_child(struct bench *bench)
 {
     struct gpu gpu;
     struct reader reader = {.loader = NULL};
@@ -629,10 +632,13 @@ static void report(struct bench *bench, const struct device_loader *it, const st
     bench_value(bench, "kernel", "0|1", (double)device->kernel, (double)NAN);
 }
 
-int loader_device(struct bench *bench)
+/* Measures batches delivered to a GPU. Its results have the case name "device_loader". */
+static int run(struct bench *bench)
 {
     static struct device_loader it;
     struct tokmap_loader_device device = TOKMAP_LOADER_DEVICE_INIT;
+    if (bench->options.child)
+        return first_opening_child(bench);
     bench->name = "device_loader";
     open_all(bench, &it);
     if (tokmap_loader_device(it.reader.loader, &device))
@@ -654,3 +660,5 @@ int loader_device(struct bench *bench)
     report(bench, &it, &device);
     return CLI_DONE;
 }
+
+const struct bench_case case_loader_device = {"loader", NULL, .run = run};

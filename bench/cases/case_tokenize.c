@@ -733,7 +733,7 @@ static int run(struct bench *bench)
     if (!bench->options.dataset || !bench->options.tokenizer)
         return bench_misused(bench, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
     if (bench->options.worst)
-        return tokenize_worst_run(bench);
+        return case_tokenize_worst.run(bench);
     if (child && !strcmp(child, "ready")) {
         child_ready(bench);
         return CLI_DONE;

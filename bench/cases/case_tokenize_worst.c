@@ -301,7 +301,7 @@ static void worst_open(struct bench *bench, struct worst *worst)
     worst->tokens = bench_new(bench, worst->capacity, worst->info.width);
 }
 
-int tokenize_worst_run(struct bench *bench)
+static int run(struct bench *bench)
 {
     static struct worst worst;
     if (bench->options.against)
@@ -318,3 +318,5 @@ int tokenize_worst_run(struct bench *bench)
     tokenizer_close(worst.tokenizer);
     return CLI_DONE;
 }
+
+const struct bench_case case_tokenize_worst = {"tokenize", NULL, .run = run};

@@ -255,6 +255,12 @@ bool scripts_have_table(struct bench *bench, const char *word)
     return !os_stat(path, &stat);
 }
 
+bool scripts_read_text(const struct bench *bench)
+{
+    const char *table = bench->options.table;
+    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare"));
+}
+
 /* ---- arguments ---- */
 
 /* The paths that arguments point to. */

@@ -19,6 +19,9 @@ void scripts_folder(struct bench *bench, char path[BENCH_PATH]);
 /* Returns whether the word is the name of a table of compare, in whatever folder its scripts are. */
 bool scripts_have_table(struct bench *bench, const char *word);
 
+/* Returns whether the command line names a table that reads a text instead of a dataset. */
+bool scripts_read_text(const struct bench *bench);
+
 /* One line of a script. fields[0] is its first word; the others, `count` - 1 of them, are never NULL. */
 struct script_line {
     char *fields[SCRIPT_FIELDS + 1];
