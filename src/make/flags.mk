@@ -71,8 +71,9 @@ OBJ := $(BUILD)/obj/$(flag_set)
 objects = $(patsubst %,$(OBJ)/%.o,$(1))
 
 # With -funsigned-char, gcc 12 compiles _mm256_blendv_epi8() as if no byte had its highest bit, and tokmap would write
-# wrong ids. So the files with vector instructions have a char with a sign whatever CFLAGS say.
-vector_flags = $(if $(filter x86_64%,$(machine)),$1 -fsigned-char)
+# wrong ids. So the files with vector instructions have a char with a sign whatever CFLAGS say. With -Og, it stores 2
+# bytes of a mask of AVX-512 and loads 4, so that a loop over its bits reads outside of arrays: -O1 replaces it.
+vector_flags = $(if $(filter x86_64%,$(machine)),$1 -fsigned-char $(if $(filter -Og,$(CFLAGS)),-O1))
 avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq
 $(OBJ)/%_avx2.c.o: private_flags := $(call vector_flags,-mavx2 -maes -mbmi -mbmi2 -mpopcnt)
 $(OBJ)/%_avx512.c.o: private_flags := $(call vector_flags,$(avx512))
