@@ -10,6 +10,8 @@
 
 #include "cache_cell.h"
 
+#include <assert.h>
+
 #include "common/bytes.h"
 #include "format/shard_ranges.h"
 
@@ -42,6 +44,8 @@ static struct file_cells ranges_of(const struct cache_shard *shard, uint64_t *fi
 enum tokmap_status cache_cells_place(const struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t *from,
                                      uint64_t *bytes, struct tokmap_error *error)
 {
+    assert(first < end && end <= shard->state.count);
+    assert(cache_part_of(shard, first) == cache_part_of(shard, end - 1));
     const struct file_cells of = ranges_of(shard, &first, &end);
     return shard_ranges_place(&shard->index, of.file, first, end, from, bytes, error);
 }
@@ -66,6 +70,7 @@ void cache_cells_in(const struct cache_shard *shard, enum cache_part part, uint6
 bool cache_cell_matches(const struct cache_shard *shard, uint64_t cell, const uint8_t *bytes,
                         struct sealed_reader **reader)
 {
+    assert(cell < shard->state.count);
     uint64_t end = cell + 1;
     const struct file_cells of = ranges_of(shard, &cell, &end);
     return !shard_ranges_check(&shard->index, of.file, cell, end, shard->path, bytes, reader, NULL);

@@ -95,4 +95,12 @@ struct cache_shard {
     uint32_t users;      /* accessed atomically */
 };
 
+/* Returns whether a shard is one that cache_shard_find() has found, and somebody holds it: it has its state, with a bit
+ * and a count for each cell. */
+static inline bool cache_shard_is_open(const struct cache_shard *shard)
+{
+    return shard->state.cells && shard->token_cells <= shard->state.count && shard->compared && shard->distrusted &&
+           __atomic_load_n(&shard->users, __ATOMIC_RELAXED);
+}
+
 #endif

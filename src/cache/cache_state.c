@@ -2,6 +2,7 @@
 /* cache_state.c - see cache_state.h. */
 #include "cache_state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,7 @@ bool cache_evict_begin(struct cache_processes *processes)
 
 void cache_evict_end(struct cache_processes *processes)
 {
+    assert(__atomic_load_n(&processes->evicting, __ATOMIC_RELAXED) == os_process_id());
     os_byte_unlock(processes->fd, EVICT_AT);
     __atomic_store_n(&processes->evicting, 0, __ATOMIC_RELEASE);
 }
@@ -230,6 +232,7 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
 
 bool cache_state_kept(struct cache_state *state, const char *path)
 {
+    assert(state->fd >= 0);
     const bool kept = is_named(state->fd, path);
     os_close(state->fd);
     state->fd = -1;
