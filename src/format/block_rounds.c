@@ -2,6 +2,8 @@
 /* block_rounds.c - see block_rounds.h. */
 #include "block_rounds.h"
 
+#include <assert.h>
+
 #include "common/bytes.h"
 #include "platform/os.h"
 
@@ -25,6 +27,7 @@ static void work(void *user, uint32_t number)
 
 enum tokmap_status block_rounds_run(const struct block_rounds *rounds, struct tokmap_error *error)
 {
+    assert(rounds->threads && rounds->slots);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t first = 0; first < rounds->blocks && !status;) {
         struct round round = {rounds, first, min64(rounds->blocks, first + rounds->slots), first};

@@ -8,6 +8,7 @@
  */
 #include "frames_writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -177,6 +178,7 @@ static int table_write(struct writing *writing)
 
 int frames_section(struct frames *frames, struct index_writer *index)
 {
+    assert(frames->bytes >= SEEK_HEAD + SEEK_FOOT);
     const struct frames_head head = {FRAME_BYTES, frames->bytes};
     return index_writer_section(index, SECTION_FRAMES, &head, sizeof head, &frames->entries);
 }
@@ -228,6 +230,8 @@ static void memory_free(struct writing *writing)
 
 enum tokmap_status frames_write(struct frames *frames, const struct frames_options *options, struct tokmap_error *error)
 {
+    assert(!frames->bytes && !frames->entries.folder);
+    assert(options->level >= 1 && options->level <= 19 && options->threads);
     const uint64_t blocks = div_ceil(options->token_bytes, BLOCK_BYTES);
     struct writing writing = {.options = options, .frames = frames};
     spill_init(&frames->entries, options->folder);

@@ -44,7 +44,7 @@ struct frames {
 enum tokmap_status frames_write(struct frames *frames, const struct frames_options *options,
                                 struct tokmap_error *error);
 
-/* Writes the section frames. Returns 0 or an errno. */
+/* Writes the section frames, after frames_write(). Returns 0 or an errno. */
 int frames_section(struct frames *frames, struct index_writer *index);
 void frames_free(struct frames *frames);
 

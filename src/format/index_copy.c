@@ -27,6 +27,7 @@ void index_section_entry(const struct index *index, uint32_t number, struct inde
 enum tokmap_status index_copy_section(const struct index *from, const struct index_entry *entry,
                                       struct index_writer *into, int *system, struct tokmap_error *error)
 {
+    assert(!from->pages);
     const uint8_t *bytes = from->bytes + entry->offset;
     *system = 0;
     const enum tokmap_status status = index_present(from, entry->offset, entry->bytes, error);

@@ -80,6 +80,7 @@ int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t co
 
 int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink)
 {
+    assert(spill->saved <= spill_bytes(spill)); /* index_writer_add_spill() has not emptied it */
     uint8_t copy[SAVED_AT_ONCE];
     int system = 0;
     while (spill->saved < spill_bytes(spill) && !system) {
@@ -176,6 +177,7 @@ int index_writer_begin(struct index_writer *writer, enum section_type type)
 
 int index_writer_add_spill(struct index_writer *writer, struct spill *spill)
 {
+    assert(writer->sections);
     int system = 0;
     if (spill->fd >= 0 && spill->used)
         system = spill_flush(spill);
@@ -204,6 +206,7 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
 
 int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink)
 {
+    assert(from >= sizeof(struct index_header) && from <= writer->offset);
     const uint64_t flushed = writer->offset - writer->used;
     uint8_t copy[SAVED_AT_ONCE];
     int system = 0;
@@ -254,6 +257,7 @@ static uint16_t minor_of(const struct index_writer *writer)
 
 int index_writer_finish(struct index_writer *writer)
 {
+    assert(!writer->id);
     int system = add_zeros_to(writer, round_up(writer->offset, INDEX_ALIGN));
     if (system)
         return system;

@@ -59,6 +59,7 @@ int mask_writer_add(struct mask_writer *writer, const uint8_t *bits, uint64_t fi
 
 int mask_writer_flush(const struct mask_writer *writer)
 {
+    assert(writer->fd >= 0);
     return os_pwrite(writer->fd, writer->block, (size_t)div_ceil(writer->tokens % BLOCK_BITS, 8), writer->written);
 }
 
@@ -67,6 +68,7 @@ int mask_writer_restore(struct mask_writer *writer, uint64_t tokens)
     const uint64_t written = tokens / BLOCK_BITS * BLOCK_BYTES, left = div_ceil(tokens % BLOCK_BITS, 8);
     size_t got = 0;
     assert(!writer->tokens);
+    assert(writer->fd >= 0);
     if (spill_bytes(&writer->hashes) != tokens / BLOCK_BITS * sizeof(uint64_t))
         return EINVAL;
     int system = os_pread(writer->fd, writer->block, (size_t)left, written, &got);

@@ -128,6 +128,7 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
                                     enum tokmap_status (*last)(void *user, struct tokmap_error *error), void *user,
                                     struct tokmap_error *error)
 {
+    assert(!group->note && (group->count || group->failed));
     struct bytes_buffer text = {0};
     char *partial = note_path(group, true), *note = note_path(group, false);
     enum tokmap_status status = partial && note && text_make(group, &text) ? TOKMAP_OK : no_memory(error);
@@ -322,6 +323,7 @@ static enum tokmap_status steps_do(struct naming *naming)
 
 enum tokmap_status name_files_now(struct name_files *group, bool sync, struct tokmap_error *error)
 {
+    assert(!group->note);
     struct naming naming = {.group = group, .sync = sync, .error = error};
     struct os_stat found;
     if (group->failed)
@@ -350,6 +352,7 @@ static enum tokmap_status note_keep(const struct naming *naming)
 enum tokmap_status name_files_complete(struct name_files *group, bool sync, bool stays, bool *found,
                                        struct tokmap_error *error)
 {
+    assert(!stays || !group->beside);
     enum tokmap_status status = TOKMAP_OK;
     *found = group->note != NULL;
     if (!*found) {

@@ -2,6 +2,7 @@
 /* shard_save.c - see shard_save.h. */
 #include "shard_save.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,7 @@ enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct s
                                      struct tokmap_error *error)
 {
     int system = writer->failed || writer->holes ? ENOTSUP : shard_slabs_wait(writer);
+    assert(!writer->finished && (system || shard_writing_is_sound(writer)));
     /* The buffer keeps its bytes: the writer writes whole slabs, and this one again when it is whole. */
     if (!system)
         system = os_pwrite(writer->tokens_fd, writer->buffer, writer->buffered, writer->written);
@@ -125,6 +127,7 @@ enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct s
 
 enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_error *error)
 {
+    assert(writer->saved);
     int system = write_behind_store(&writer->behind, writer->tokens_fd);
     if (!system && writer->options.mask)
         system = os_sync(writer->mask_fd);
@@ -178,6 +181,7 @@ static int numbers_load(struct shard_writer *writer, const uint8_t *bytes, size_
 enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error)
 {
+    assert(writer->options.resume && !writer->saved);
     struct spill *const spills[] = {
         [SAVED_CARRIES] = &writer->carry_spill,     [SAVED_BLOCKS] = &writer->block_spill,
         [SAVED_PAGES] = &writer->page_spill,        [SAVED_RUNS] = &writer->origin.run_spill,
@@ -277,6 +281,7 @@ static int tokens_restore(struct shard_writer *writer)
 
 enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tokmap_error *error)
 {
+    assert(writer->options.resume && !writer->saved);
     int system = tokens_restore(writer);
     if (!system && writer->options.mask)
         system = mask_writer_restore(&writer->mask, writer->saved_mask);

@@ -12,6 +12,7 @@
  */
 #include "shard_seal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,6 +387,8 @@ static enum tokmap_status seal(struct sealing *sealing)
 enum tokmap_status shard_seal(const char *index_path, const struct shard_seal_options *options,
                               struct shard_seal_result *result, struct tokmap_error *error)
 {
+    assert(shard_file_is(index_path, SHARD_INDEX) && options->threads);
+    assert(options->unseal || (options->level >= 1 && options->level <= SEAL_LEVEL_MOST));
     struct sealing sealing = {
         .options = options, .result = result, .error = error, .from_fd = -1, .to_fd = -1, .index_fd = -1};
     sealing.pages.fd = -1;

@@ -718,11 +718,13 @@ enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *
                                        uint8_t content[16], struct tokmap_error *error)
 {
     uint8_t made[16];
+    assert(!writer->finished);
     enum tokmap_status status = writer->failed ? failed_before(writer, error) : whole_check(writer, error);
     if (status)
         return status;
     const bool sync_tokens = writer->options.sync && !writer->options.seal;
     int system = finish_tokens(writer);
+    assert(system || shard_writing_is_sound(writer));
     if (!system && sync_tokens)
         write_behind_rest(&writer->behind, writer->tokens_fd, writer->written);
     if (system)

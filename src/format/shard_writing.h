@@ -76,4 +76,12 @@ struct shard_writer {
     uint64_t saved_mask, saved_hash; /* while it is restored: bits of the mask, and the hash of the open block */
 };
 
+/* Returns whether the file and the buffer have all tokens, and the buffer is no whole slab: so it is between two calls
+ * of a writer that has not failed, after shard_slabs_wait(). */
+static inline bool shard_writing_is_sound(const struct shard_writer *writer)
+{
+    return writer->buffered < SLAB_BYTES && writer->block_filled < BLOCK_BYTES &&
+           writer->written + writer->buffered == writer->tokens * writer->options.width;
+}
+
 #endif

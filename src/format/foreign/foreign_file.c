@@ -2,6 +2,7 @@
 /* foreign_file.c - see foreign_file.h. */
 #include "foreign_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,7 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
 enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kind, const char *path,
                                 const struct foreign_words *words, struct tokmap_error *error)
 {
+    assert(kind != FOREIGN_UNNAMED);
     struct os_stat found;
     memset(file, 0, sizeof *file);
     file->fd = file->documents_fd = -1;

@@ -250,6 +250,7 @@ enum tokmap_status store_index_commit(struct store_index *writer, struct section
                                       struct tokmap_error *error)
 {
     assert(writer->last_end == head->tokens && layout->tokens == head->tokens);
+    assert(!writer->masked || writer->mask_writer.tokens == head->tokens);
     int system = sections_write(writer, head, layout, tokens_path, about);
     if (!system)
         system = os_sync(writer->index.fd);
