@@ -10,6 +10,7 @@
  */
 #include "dropped_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -448,6 +449,7 @@ static int texts_compare(const void *a, const void *b)
 const char *dropped_twice(struct dropped_file *file)
 {
     const struct texts *inputs = &file->inputs;
+    assert(file->at == file->header.file_bytes);
     if (inputs->count)
         qsort(inputs->list, (size_t)inputs->count, sizeof *inputs->list, texts_compare);
     for (uint64_t i = 1; i < inputs->count; i++)

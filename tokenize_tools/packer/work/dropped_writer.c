@@ -104,6 +104,7 @@ static enum tokmap_status buffer_write(struct dropped_writer *writer, struct tok
 static enum tokmap_status bytes_add(struct dropped_writer *writer, const void *bytes, uint64_t count,
                                     struct tokmap_error *error)
 {
+    assert(!writer->header.file_bytes); /* dropped_writer_finish() sets them */
     while (count) {
         if (writer->used == BUFFER) {
             const enum tokmap_status status = buffer_write(writer, error);
@@ -141,6 +142,7 @@ static enum tokmap_status path_entry_add(struct dropped_writer *writer, enum dro
 enum tokmap_status dropped_writer_reading(struct dropped_writer *writer, const char *reading,
                                           struct tokmap_error *error)
 {
+    assert(writer->stored == sizeof writer->header && !writer->used);
     writer->header.minor = DROPPED_MINOR_READING;
     return path_entry_add(writer, DROPPED_READING, reading, error);
 }
@@ -305,6 +307,7 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
 {
     struct dropped_header *header = &writer->header;
     writer->sync = sync;
+    assert(!header->file_bytes);
     const enum tokmap_status status = writer->named ? TOKMAP_OK : buffer_write(writer, error);
     if (status || writer->named)
         return status;
@@ -328,6 +331,7 @@ const struct dropped_header *dropped_writer_header(const struct dropped_writer *
 
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
+    assert(writer->named || writer->header.file_bytes);
     /* Synced, because the next step, such as naming the shards, may reach storage first, and the list would be lost. */
     const int system = writer->named ? 0 : name_file(-1, writer->partial, writer->path, writer->sync, &writer->named);
     return system ? error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
@@ -337,6 +341,7 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
 
 void dropped_writer_given(struct dropped_writer *writer)
 {
+    assert(writer->named || writer->header.file_bytes);
     writer->named = true;
 }
 

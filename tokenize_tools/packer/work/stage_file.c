@@ -135,6 +135,7 @@ enum tokmap_status stage_list(const char *folder, enum stage_kind kind, uint64_t
 static char *path_of(const struct stage_id *id, const char *ending)
 {
     char name[96];
+    assert(id->kind < STAGE_KINDS && !(id->number >> 56));
     const int used = snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
     if (id->part)
         (void)snprintf(name + used, sizeof name - (size_t)used, PART "%0*" PRIu64, DIGITS, id->part - 1);
@@ -242,6 +243,7 @@ static enum tokmap_status entry_read(const struct stage_id *id, uint64_t number,
     int fd = -1, system = 0;
     size_t got = 0;
     uint64_t bytes;
+    assert(number < id->sections);
     enum tokmap_status status = header_check(id, path, &fd, &bytes, error);
     if (!status)
         system = os_pread(fd, section, sizeof *section, sizeof(struct header) + number * sizeof *section, &got);
@@ -526,6 +528,7 @@ static enum tokmap_status write_failed(const struct stage_writer *writer, int sy
 static enum tokmap_status writer_make(struct stage_writer **writer, const struct stage_id *id,
                                       struct tokmap_error *error)
 {
+    assert(id->sections);
     struct stage_writer *made = *writer = calloc(1, sizeof *made);
     if (!made)
         return no_memory(error);
@@ -612,6 +615,7 @@ enum tokmap_status stage_writer_resume(struct stage_writer *writer, uint64_t tok
     size_t got = 0;
     int system = 0;
     bool open = false;
+    assert(!writer->used && !writer->section && writer->stored == begin);
     *section = *bytes = 0;
     if (writer->found >= begin)
         system = os_pread(writer->fd, writer->sections, (size_t)table, sizeof(struct header), &got);

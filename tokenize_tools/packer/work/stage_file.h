@@ -34,8 +34,8 @@ struct stage_id {
     const char *folder;
     uint64_t key;
     enum stage_kind kind;
-    uint64_t number;
-    uint64_t sections; /* number of sections that it must have */
+    uint64_t number;   /* below 2^56 */
+    uint64_t sections; /* number of sections that it must have, at least 1 */
     uint64_t part;     /* 0: the file; else 1 + the number of its part */
 };
 

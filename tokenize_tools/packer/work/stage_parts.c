@@ -34,6 +34,7 @@ enum tokmap_status stage_parts_find(struct stage_parts *parts, const struct stag
 {
     struct bytes_buffer bytes = {0};
     uint64_t token = 0;
+    assert(!file->part && sections && state_bytes <= STAGE_STATE_MOST);
     enum tokmap_status status = TOKMAP_OK;
     *parts = (struct stage_parts){.id = *file};
     parts->id.sections = sections;
@@ -96,6 +97,7 @@ enum tokmap_status stage_part_commit(struct stage_parts *parts, struct stage_wri
 enum tokmap_status stage_parts_copy(const struct stage_parts *parts, uint64_t section, struct stage_writer *into,
                                     struct tokmap_error *error)
 {
+    assert(section + 1 < parts->id.sections);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t part = 0; part < parts->count && !status; part++) {
         const struct stage_id id = stage_part_id(parts, part);

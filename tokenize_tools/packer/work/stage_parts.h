@@ -27,9 +27,9 @@ struct stage_parts {
     uint64_t token; /* a number that depends on all parts; 0 without parts */
 };
 
-/* Finds the parts of a file, each of which has so many sections with that of the state. *state, of so many bytes, is
- * then that of the last part, or stays as it is without parts. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY.
- */
+/* Finds the parts of a file, each of which has so many sections with that of the state. *state, of so many bytes, at
+ * most STAGE_STATE_MOST, is then that of the last part, or stays as it is without parts. Statuses: OK, ERROR_CORRUPT,
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status stage_parts_find(struct stage_parts *parts, const struct stage_id *file, uint64_t sections,
                                     void *state, uint32_t state_bytes, struct tokmap_error *error);
 
@@ -45,7 +45,7 @@ enum tokmap_status stage_part_commit(struct stage_parts *parts, struct stage_wri
 /* Returns the name of part `part`, for reading. */
 struct stage_id stage_part_id(const struct stage_parts *parts, uint64_t part);
 
-/* Appends a section of all parts to the open section of a writer. Statuses: those of stage_section_copy(). */
+/* Appends a section of all parts, not the state, to that of a writer. Statuses: those of stage_section_copy(). */
 enum tokmap_status stage_parts_copy(const struct stage_parts *parts, uint64_t section, struct stage_writer *into,
                                     struct tokmap_error *error);
 

@@ -191,6 +191,7 @@ enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule
 {
     enum tokmap_status status = TOKMAP_OK;
     *left = (struct schedule_left){.missing = 0};
+    assert(schedule->count && schedule->task < schedule->tasks);
     for (size_t i = 0; i < schedule->count && !status && !left->missing; i++) {
         const struct stage *stage = schedule->stages[i];
         *left = (struct schedule_left){.stage = stage->number};
@@ -211,6 +212,7 @@ enum tokmap_status schedule_look(const struct schedule *schedule, struct schedul
                                  struct tokmap_error *error)
 {
     size_t at = 0;
+    assert(left->missing && left->missing <= left->count);
     while (schedule->stages[at]->number != left->stage)
         at++;
     bool *there = calloc((size_t)left->count + 1, sizeof *there);

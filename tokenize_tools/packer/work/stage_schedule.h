@@ -67,8 +67,8 @@ struct schedule_left {
 enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule_left *left,
                                 struct tokmap_error *error);
 
-/* Finds out once more which items are missing of the stage at which schedule_run() has ended. Statuses: those of the
- * callbacks. */
+/* Finds out once more which items are missing of the stage at which schedule_run() has ended with some. Statuses: those
+ * of the callbacks. */
 enum tokmap_status schedule_look(const struct schedule *schedule, struct schedule_left *left,
                                  struct tokmap_error *error);
 

@@ -353,11 +353,13 @@ bool task_claim_lost(const struct task_claim *claim)
 
 enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error)
 {
+    assert(claim->lost);
     return taken(&claim->other, claim->path, error);
 }
 
 void task_claim_end(struct task_claim *claim, enum task_state state)
 {
+    assert(state == TASK_DONE || state == TASK_FAILED || state == TASK_AGAIN);
     if (!claim)
         return;
     if (claim->thread) {

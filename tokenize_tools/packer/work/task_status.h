@@ -91,7 +91,7 @@ bool task_claim_lost(const struct task_claim *claim);
 /* Returns the error for that. */
 enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error);
 
-/* Writes the file once more, and frees the claim. NULL is ignored. */
+/* Writes the file once more, and frees the claim. state: that of a task that has ended. NULL is ignored. */
 void task_claim_end(struct task_claim *claim, enum task_state state);
 
 /* Reads the files of a folder, in order of tasks and number. watch: where a lock does not say whether a process is

@@ -220,6 +220,7 @@ enum tokmap_status work_units_range(const struct work_units *units, uint64_t num
                                     void *user, struct corpus_range *range, struct tokmap_error *error)
 {
     const struct unit *unit = &units->list[number];
+    assert(number < units->count);
     const char *path = units->paths[unit->first];
     *range = (struct corpus_range){unit->begin, unit->end, unit->groups};
     if (!unit->end || unit->groups)
