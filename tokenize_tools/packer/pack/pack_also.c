@@ -56,6 +56,7 @@ enum tokmap_status pack_also_begin(const struct pack_options *options, const cha
                                    const struct pack_result *result, struct tokmap_error *error)
 {
     struct stage_id begun, next;
+    assert(options->also && folder);
     if (!id_make(&begun, options, folder, BEGUN) || !id_make(&next, options, folder, NEXT))
         return no_memory(error);
     stage_remove(&next);

@@ -296,6 +296,7 @@ static enum tokmap_status one_by_one_encode(struct pack_batches *batches, struct
 
 enum tokmap_status pack_batch_encode(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error)
 {
+    assert(item->worker < batches->thread_count);
     return batches->one_by_one ? one_by_one_encode(batches, item, error) : texts_encode(batches, item, error);
 }
 
@@ -409,6 +410,7 @@ enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct 
     const uint32_t threads = batches->options->threads, items = ordered_workers_item_count(to->workers);
     enum tokmap_status status = TOKMAP_OK;
     batches->to = *to;
+    assert(!batches->threads && !batches->outputs && !batches->lengths.cells);
     batches->threads = calloc(threads, sizeof *batches->threads);
     batches->outputs = calloc(items, sizeof *batches->outputs);
     if (!batches->threads || !batches->outputs || !histogram_new(&batches->lengths))

@@ -540,6 +540,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     struct dropped_writer *dropped = NULL;
     const struct drop_stage stage = pack_scan_options(options).stage;
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
+    assert(options->shard_tokens && options->unit_bytes && units->count && !options->unit);
+    assert((options->drop != NULL) == (found->scans != NULL));
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
     if (!status && !finish.record)

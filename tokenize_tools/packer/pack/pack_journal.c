@@ -196,6 +196,7 @@ static enum tokmap_status stages_find(struct pack_journal *journal, struct tokma
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
                                      const char *const *operands, size_t count, bool names, struct tokmap_error *error)
 {
+    assert(!options->dry_run && names == !options->unit);
     struct pack_journal *made = *journal = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the journal", sizeof *made);
@@ -268,21 +269,25 @@ bool pack_journal_kept(const struct pack_journal *journal)
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
 {
     assert(set < SPLIT_SETS_MOST);
+    assert(journal->found);
     return &journal->checkpoint.last.sets[set];
 }
 
 const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal)
 {
+    assert(journal->found);
     return &journal->checkpoint.last.drop;
 }
 
 const struct pack_result *pack_journal_result(const struct pack_journal *journal)
 {
+    assert(journal->found);
     return &journal->checkpoint.last.result;
 }
 
 void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result)
 {
+    assert(journal->found);
     journal->checkpoint.last.result = *result;
 }
 
@@ -389,6 +394,7 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
 enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error)
 {
+    assert(!parts->workers && !parts->set_count);
     numbers_restore(journal, parts);
     return records_load(journal, parts, error);
 }
@@ -397,6 +403,7 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
                                         struct tokmap_error *error)
 {
     uint64_t carried = 0;
+    assert(parts->workers && parts->set_count <= SPLIT_SETS_MOST);
     enum tokmap_status status = records_load(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_restored(parts->sets[i], error);
@@ -484,6 +491,7 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t
                                           const struct corpus_place *place, struct tokmap_error *error)
 {
     struct checkpoint *last = &journal->checkpoint.last;
+    assert(journal->folder && parts->workers && parts->set_count <= SPLIT_SETS_MOST);
     memset(last, 0, sizeof *last);
     last->place = *place;
     last->result = *parts->result;
@@ -543,6 +551,7 @@ const char *pack_journal_kept_folder(const struct pack_journal *journal)
 
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
 {
+    assert(journal);
     const enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_make(journal, error);
     *folder = status ? NULL : pack_journal_folder(journal);
     return status;
@@ -592,6 +601,7 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
 enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
                                          struct tokmap_error *error)
 {
+    assert(journal);
     bool made;
     return journal->moved ? checkpoint_try(journal, parts, &journal->place, &made, error) : TOKMAP_OK;
 }
@@ -599,6 +609,7 @@ enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const str
 enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
                                       struct tokmap_error *error)
 {
+    assert(journal);
     const struct state_sink sink = {increment_put, journal};
     const char *folder;
     enum tokmap_status status = pack_journal_begin(journal, &folder, error);
@@ -645,6 +656,7 @@ enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokma
     const uint64_t id = journal->ended ? index_id(journal->options, true) : 0;
     if (!id)
         return TOKMAP_OK;
+    assert(journal->folder && journal->names);
     const enum tokmap_status status = work_folder_append(journal->folder, READY, &id, sizeof id, error);
     return status ? status : work_folder_sync(journal->folder, error);
 }

@@ -2,6 +2,7 @@
 /* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ uint32_t pack_output_sets(const struct pack_options *options)
 
 void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2])
 {
+    assert(set < pack_output_sets(options));
     (void)snprintf(ending, SPLIT_NAME_MOST + 2, "%s%s", options->split ? "." : "",
                    options->split ? options->split->sets[set].name : "");
 }
@@ -173,6 +175,7 @@ enum tokmap_status pack_documents_check(const struct pack_options *options, cons
 enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
                                        uint32_t set_count, const struct pack_result *result, struct tokmap_error *error)
 {
+    assert(set_count == 0 || set_count == pack_output_sets(options));
     const struct corpus_counts *counts = &result->counts;
     const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
     if (accounted != counts->stream_bytes)

@@ -126,6 +126,7 @@ static void options_add(struct cli_report *report, const struct shard_about *abo
     static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc"};
     static const char *const invalids[] = {"error", "replace", "skip"};
     const struct corpus_options *corpus = about->corpus;
+    assert(corpus->format < sizeof formats / sizeof formats[0]); /* an option is never CORPUS_SEPARATED */
     cli_report_object(report, "options");
     cli_member(report, "input_format", cli_text(formats[corpus->format]));
     fields_add(report, corpus);
@@ -189,6 +190,7 @@ void shard_about_tokenizer(struct cli_report *report, const struct tokenizer *to
 char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
 {
     assert(about->corpus->field && about->counts);
+    assert(!about->split || about->set < about->split->count);
     struct cli_report report;
     cli_report_begin_text(&report, true);
     cli_member(&report, "tool", cli_text("tokmap"));

@@ -2,6 +2,7 @@
 /* unit_record.c - see unit_record.h. */
 #include "unit_record.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,12 @@ struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit)
 {
     return (struct stage_id){
         .folder = folder, .key = key, .kind = STAGE_PACKED, .number = unit, .sections = UNIT_SECTIONS};
+}
+
+/* Returns whether an id is one of unit_record_id(). */
+static bool is_record_id(const struct stage_id *id)
+{
+    return id->kind == STAGE_PACKED && id->sections == UNIT_SECTIONS && !id->part;
 }
 
 uint64_t unit_record_layout(void)
@@ -69,6 +76,7 @@ enum tokmap_status unit_record_write(const struct stage_id *id, const struct uni
 {
     struct stage_writer *writer;
     struct bytes_buffer found = {0};
+    assert(is_record_id(id));
     enum tokmap_status status = stage_writer_open(&writer, id, error);
     if (!status)
         status = stage_writer_add(writer, result, sizeof *result, error);
@@ -139,6 +147,7 @@ static bool lengths_take(struct histogram *lengths, const struct bytes_buffer *b
 enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_result *result, struct histogram *lengths,
                                     struct listed_search *listed, struct tokmap_error *error)
 {
+    assert(is_record_id(id));
     struct bytes_buffer bytes = {0};
     enum tokmap_status status = stage_section_read(id, UNIT_RESULT, result, sizeof *result, error);
     if (!status && !result_is_good(&result->pack))
