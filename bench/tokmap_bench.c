@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases/case_compare.h"
 #include "cases/cases.h"
 #include "cli/cli.h"
 #include "common/error.h"
@@ -18,7 +17,6 @@
 #include "harness/child.h"
 #include "harness/gpu.h"
 #include "harness/harness.h"
-#include "harness/html_report.h"
 #include "harness/machine.h"
 #include "harness/result_rows.h"
 #include "peers/scripts.h"
@@ -84,9 +82,9 @@ static void results_keep(struct bench *bench, const char *case_name)
 }
 
 static const struct bench_case *const cases[] = {
-    &case_check,    &case_limits,  &case_order,  &case_slice,   &case_loader, &case_open,    &case_train, &case_pack,
-    &case_plan,     &case_sources, &case_trace,  &case_verify,  &case_h2d,    &case_expand,  &case_race,  &case_gpu,
-    &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_faults, &case_hostile, &case_cost};
+    &case_check, &case_order,    &case_loader,  &case_open,   &case_train,   &case_pack,
+    &case_plan,  &case_sources,  &case_verify,  &case_h2d,    &case_expand,  &case_race,
+    &case_gpu,   &case_tokenize, &case_compare, &case_faults, &case_hostile, &case_cost};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
@@ -105,6 +103,7 @@ static const char details[] =
     "  tokmap-bench check data/web --seq-len 2048 --batch 512 --ranks 8\n"
     "  tokmap-bench train train.run --ranks 8 --step-ms 250 --cold\n"
     "  tokmap-bench cost train.run --gpus 1024 --step-ms 8000\n"
+    "  tokmap-bench cost train.run --gpus 64 --nodes 8 --cache 2T --step-ms 2500\n"
     "  tokmap-bench loader data/web\n"
     "  tokmap-bench train --device 0 data/web\n"
     "  tokmap-bench gpu\n"
@@ -112,9 +111,8 @@ static const char details[] =
     "  tokmap-bench tokenize --worst prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench compare data/web\n"
     "  tokmap-bench all --save results --plot pictures\n"
-    "  tokmap-bench report -o report.html results\n"
     "\n"
-    "The cases tokenize and parquet need a text in a real language that does not repeat itself. "
+    "The case tokenize needs a text in a real language that does not repeat itself. "
     "tokmap-bench-text(7) says how to make such texts from Debian packages.\n";
 
 /* Returns NULL if no case has that name. */
@@ -129,7 +127,7 @@ static const struct bench_case *case_find(const char *name)
 /* Returns `names` with the words for the first operand, "all|NAME|...", which completion in a shell offers. */
 static const char *case_choices(char *names, size_t size)
 {
-    size_t used = (size_t)snprintf(names, size, "all|report");
+    size_t used = (size_t)snprintf(names, size, "all");
     for (size_t i = 0; i < CASES; i++) {
         used += (size_t)snprintf(names + used, size - used, "|%s", cases[i]->name);
         assert(used < size);
@@ -146,7 +144,7 @@ static bool clause_has_cases(const char *clause, const char *name, bool *names_i
         char word[16];
         const size_t length = strcspn(at, " ,:");
         (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
-        cases_only = case_find(word) || !strcmp(word, "report");
+        cases_only = case_find(word);
         *names_it |= cases_only && !strcmp(word, name);
         at += strcspn(at, ",:"); /* after a name may come that of a table or an option: "pack --memory" */
         if (*at != ',')
@@ -204,17 +202,11 @@ static int run_all(struct bench *bench, const struct arguments *given)
     int result = CLI_DONE;
     const bool has_gpu = gpu_exists(bench);
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
-        if (cases[i] == &case_tokenize || cases[i] == &case_parquet) /* they need a text */
-            continue;
-        if (cases[i] == &case_gpu) /* it runs other cases */
-            continue;
-        if (cases[i] == &case_hostile || cases[i] == &case_compare || cases[i] == &case_faults ||
-            cases[i] == &case_cost)
-            /* not about tokmap's parts on this machine */
+        if (cases[i]->only_named)
             continue;
         if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
             continue;
-        if (!has_gpu && (cases[i] == &case_h2d || cases[i] == &case_expand || cases[i] == &case_race))
+        if (cases[i]->needs_gpu && !has_gpu)
             continue;
         const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {cases[i]->name};
         size_t count = 1;
@@ -294,13 +286,8 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
 /* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
 static int files_check(const struct cli_command *command, const struct bench *bench, const struct bench_case *chosen)
 {
-    static const struct bench_case *const readers[] = {&case_limits, &case_slice,  &case_loader,
-                                                       &case_open,   &case_verify, &case_compare};
     const char *name = bench->options.dataset;
-    bool reads = false;
-    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
-        reads |= chosen == readers[i];
-    if (!reads || !name || strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) ||
+    if (!chosen->reads_files || !name || strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) ||
         (chosen == &case_loader && bench->options.device_given))
         return -1;
     return cli_misused(
@@ -313,7 +300,7 @@ static int files_check(const struct cli_command *command, const struct bench *be
 /* Returns the case that was typed, or NULL after a message that names the nearest one. */
 static const struct bench_case *case_named(const struct cli_command *command, const char *typed, int *result)
 {
-    const char *names[CASES + 2];
+    const char *names[CASES + 1];
     const struct bench_case *chosen = case_find(typed);
     *result = CLI_DONE;
     if (chosen || !strcmp(typed, "all"))
@@ -321,69 +308,48 @@ static const struct bench_case *case_named(const struct cli_command *command, co
     for (size_t i = 0; i < CASES; i++)
         names[i] = cases[i]->name;
     names[CASES] = "all";
-    names[CASES + 1] = "report";
-    const char *nearest = cli_nearest(typed, names, CASES + 2);
+    const char *nearest = cli_nearest(typed, names, CASES + 1);
     *result = nearest ? cli_misused(command, "there is no case '%s'; did you mean '%s'?", typed, nearest)
                       : cli_misused(command, "there is no case '%s'; --list shows all of them", typed);
     return NULL;
 }
 
 /* Returns -1 if all options have values that the cases can work with, else CLI_MISUSED after a message. */
-static int options_check(const struct cli_command *command, const struct bench_options *options)
+static int options_check(const struct cli_command *command, const struct bench_options *o)
 {
-    if (options->width != 2 && options->width != 4)
-        return cli_misused(command, "--width must be 2 or 4");
-    if (!options->tokens || options->tokens > (uint64_t)1 << 48)
-        return cli_misused(command, "--tokens must be from 1 to 2^48");
-    if (!options->seq_len || options->seq_len > (uint64_t)1 << 24)
-        return cli_misused(command, "--seq-len must be from 1 to 2^24");
-    if (!options->rows || options->rows > (uint64_t)1 << 16)
-        return cli_misused(command, "--rows must be from 1 to 65536");
-    if (options->batch_given && (!options->batch || options->batch > (uint64_t)1 << 31))
-        return cli_misused(command, "--batch must be from 1 to 2^31");
-    if (!options->ranks || (options->world_given && !options->world))
-        return cli_misused(command, "--%s must be at least 1", options->ranks ? "world" : "ranks");
-    if (!options->threads)
-        return cli_misused(command, "--threads must be at least 1");
-    if (options->repeats > SERIES_MOST)
-        return cli_misused(command, "--repeats must be at most %d", SERIES_MOST);
-    if (!(options->seconds >= 0 && options->seconds <= 3600))
-        return cli_misused(command, "--seconds must be from 0 to 3600");
-    if (!(options->step_ms > 0 && options->step_ms <= 60000))
-        return cli_misused(command, "--step-ms must be more than 0 and at most 60000");
-    if (!options->batch_tokens)
-        return cli_misused(command, "--batch-tokens must be at least 1");
-    if (!(options->patience >= 0.1 && options->patience <= 1e6))
-        return cli_misused(command, "--patience must be from 0.1 to 1000000");
-    if (!(options->stall >= 0.1 && options->stall <= 3600))
-        return cli_misused(command, "--stall must be from 0.1 to 3600");
-    if (!options->nodes || options->nodes > 1000000 || options->spare_nodes > 1000000)
-        return cli_misused(command, "--nodes must be from 1 to 1000000, and --spare-nodes at most that");
-    if (!(options->days >= 1 && options->days <= 1000))
-        return cli_misused(command, "--days must be from 1 to 1000");
-    if (!(options->failures >= 0 && options->failures <= 10))
-        return cli_misused(command, "--failures must be from 0 to 10");
-    if (!(options->checkpoint_minutes >= 0.01 && options->checkpoint_minutes <= 1e6))
-        return cli_misused(command, "--checkpoint-minutes must be from 0.01 to 1000000");
-    if (!(options->repair_hours >= 0 && options->repair_hours <= 1e6))
-        return cli_misused(command, "--repair-hours must be from 0 to 1000000");
-    if (options->device > 1023)
-        return cli_misused(command, "--device must be at most 1023");
-    if (!options->batches || options->batches > (uint64_t)1 << 40)
-        return cli_misused(command, "--batches must be from 1 to 2^40");
-    if (options->copy_bytes < 4096 || options->copy_bytes > (uint64_t)1 << 34)
-        return cli_misused(command, "--copy-bytes must be from 4Ki to 16Gi");
-    if (!options->tiny_documents || options->tiny_documents > UINT32_MAX)
-        return cli_misused(command, "--tiny-documents must be from 1 to 2^32 - 1");
-    if (!options->text_bytes || options->text_bytes > (uint64_t)1 << 44)
-        return cli_misused(command, "--text-bytes must be from 1 to 2^44");
+    const struct {
+        bool right;
+        const char *message;
+    } checks[] = {
+        {o->width == 2 || o->width == 4, "--width must be 2 or 4"},
+        {o->tokens && o->tokens <= (uint64_t)1 << 48, "--tokens must be from 1 to 2^48"},
+        {o->seq_len && o->seq_len <= (uint64_t)1 << 24, "--seq-len must be from 1 to 2^24"},
+        {o->rows && o->rows <= (uint64_t)1 << 16, "--rows must be from 1 to 65536"},
+        {!o->batch_given || (o->batch && o->batch <= (uint64_t)1 << 31), "--batch must be from 1 to 2^31"},
+        {o->ranks, "--ranks must be at least 1"},
+        {!o->world_given || o->world, "--world must be at least 1"},
+        {o->threads, "--threads must be at least 1"},
+        {o->repeats <= SERIES_MOST, "--repeats must be at most 1000"},
+        {o->seconds >= 0 && o->seconds <= 3600, "--seconds must be from 0 to 3600"},
+        {o->step_ms > 0 && o->step_ms <= 60000, "--step-ms must be more than 0 and at most 60000"},
+        {o->batch_tokens, "--batch-tokens must be at least 1"},
+        {o->patience >= 0.1 && o->patience <= 1e6, "--patience must be from 0.1 to 1000000"},
+        {o->stall >= 0.1 && o->stall <= 3600, "--stall must be from 0.1 to 3600"},
+        {o->device <= 1023, "--device must be at most 1023"},
+        {o->batches && o->batches <= (uint64_t)1 << 40, "--batches must be from 1 to 2^40"},
+        {o->copy_bytes >= 4096 && o->copy_bytes <= (uint64_t)1 << 34, "--copy-bytes must be from 4Ki to 16Gi"},
+        {o->tiny_documents && o->tiny_documents <= UINT32_MAX, "--tiny-documents must be from 1 to 2^32 - 1"},
+        {o->text_bytes && o->text_bytes <= (uint64_t)1 << 44, "--text-bytes must be from 1 to 2^44"}};
+    static_assert(SERIES_MOST == 1000, "a message names the number");
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
+        if (!checks[i].right)
+            return cli_misused(command, "%s", checks[i].message);
     return -1;
 }
 
 struct request {
     struct bench bench;
     bool list;
-    const char *output; /* of report */
 };
 
 /* Runs the command, once its options are known. */
@@ -393,10 +359,6 @@ static int run_request(const struct cli_command *command, const char **operands,
     struct bench *bench = &request->bench;
     if (request->list)
         return list_cases();
-    if (count && !strcmp(operands[0], "report"))
-        return html_report(command, operands + 1, count - 1, request->output);
-    if (request->output)
-        return cli_misused(command, "--output is for `tokmap-bench report`; --save FOLDER keeps the results of a case");
     if (!count)
         return cli_misused(command, "name a case; --list shows them");
     int result;
@@ -416,8 +378,7 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
-    if (result < 0 && (chosen == &case_tokenize || chosen == &case_parquet || chosen == &case_pack ||
-                       (chosen == &case_compare && compare_reads_text(bench))))
+    if (result < 0 && (chosen == &case_tokenize || chosen == &case_pack || scripts_read_text(bench)))
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);
@@ -462,10 +423,7 @@ int main(int argc, char **argv)
                                 .patience = 3600,
                                 .stall = 10,
                                 .nodes = 64,
-                                .days = 30,
-                                .failures = 0.0038,
-                                .checkpoint_minutes = 30,
-                                .repair_hours = 6};
+                                .block = 4 << 20};
     if (argc > 2 && !strcmp(argv[1], CHILD_MARK)) { /* a copy of the command, started by it */
         o->child = argv[2];
         argv[2] = argv[0];
@@ -494,6 +452,10 @@ int main(int argc, char **argv)
         {0, "step-ms", CLI_REAL, &o->step_ms, &o->step_ms_given, "MS",
          "check, train, cost: computing time of a step (train: default 24.5)", NULL},
         {0, "gpus", CLI_NUMBER, &o->gpus, NULL, "N", "cost: GPUs that train, each with a loader of its own", NULL},
+        {0, "cache", CLI_SIZE, &o->cache, NULL, "SIZE",
+         "cost: simulate what --nodes read from object storage if each has a cache of SIZE bytes, such as 2T", NULL},
+        {0, "block", CLI_SIZE, &o->block, NULL, "SIZE", "cost: bytes of a request to object storage (default 4Mi)",
+         NULL},
         {0, "batch-tokens", CLI_SIZE, &o->batch_tokens, &o->batch_tokens_given, "N",
          "train: tokens in a step, in rows of --seq-len (default 16384)", NULL},
         {0, "wait", CLI_CHOICE, &o->wait, &o->wait_given, "spin|sleep",
@@ -525,7 +487,7 @@ int main(int argc, char **argv)
         {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
         CLI_HEADING("The case tokenize"),
         {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE",
-         "tokenize, parquet, pack, compare: the tokenizer, as in tokmap encode", NULL},
+         "tokenize, pack, compare: the tokenizer, as in tokmap encode", NULL},
         {0, "pattern", CLI_TEXT, &o->pattern, NULL, "NAME", "tokenize, compare: the split pattern of a rank file",
          NULL},
         {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "tokenize: the special tokens of a rank file",
@@ -537,9 +499,7 @@ int main(int argc, char **argv)
          "prose",
          NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
-         "tokenize: also measure these peers (gigatoken, fastokens, tiktoken, tokenizers, sentencepiece, kitoken) and "
-         "compare their ids",
-         NULL},
+         "tokenize: also measure these peers (gigatoken, tokenizers) and compare their ids", NULL},
         CLI_HEADING("Other systems: compare, faults, and tokenize --against"),
         {0, "peers", CLI_TEXT, &o->peers, NULL, "NAMES",
          "compare, faults: measure only these systems, such as torch,grain (default: all)", NULL},
@@ -551,10 +511,8 @@ int main(int argc, char **argv)
          NULL},
         {0, "offline", CLI_FLAG, &o->offline, NULL, NULL, "compare, faults: install nothing; measure what is there",
          NULL},
-        {0, "megatron", CLI_TEXT, &o->megatron, NULL, "FOLDER",
-         "compare pack: a checkout of Megatron-LM, whose preprocess_data is measured", NULL},
-        {0, "field", CLI_TEXT, &o->field, NULL, "NAME",
-         "compare pack: the field or column that holds the text (default: text)", NULL},
+        {0, "field", CLI_TEXT, &o->field, NULL, "NAME", "compare pack: the field that holds the text (default: text)",
+         NULL},
         {0, "patience", CLI_REAL, &o->patience, NULL, "S",
          "compare, faults: end a script that prints nothing for so long (default 3600)", NULL},
         {0, "peers-folder", CLI_TEXT, &o->peers_folder, NULL, "FOLDER",
@@ -563,22 +521,10 @@ int main(int argc, char **argv)
         {0, "faults", CLI_TEXT, &o->faults, NULL, "NAMES",
          "faults: inject only these, such as \"EIO,slow rank\" (default: all)", NULL},
         {0, "stall", CLI_REAL, &o->stall, NULL, "S", "faults: how long a stalled read takes (default 10)", NULL},
-        {0, "no-fuse", CLI_FLAG, &o->no_fuse, NULL, NULL,
-         "faults: inject with a preloaded library, even where FUSE works", NULL},
-        CLI_HEADING("The month of compare survival (--world ranks, --step-ms, --batch)"),
-        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "compare: machines that train (default 64)", NULL},
-        {0, "spare-nodes", CLI_NUMBER, &o->spare_nodes, NULL, "N",
-         "compare: machines that replace failed ones (default 0)", NULL},
-        {0, "days", CLI_REAL, &o->days, NULL, "D", "compare: length of the month (default 30)", NULL},
-        {0, "failures", CLI_REAL, &o->failures, NULL, "F", "compare: failures of a machine per day (default 0.0038)",
-         NULL},
-        {0, "checkpoint-minutes", CLI_REAL, &o->checkpoint_minutes, NULL, "M",
-         "compare: minutes between checkpoints (default 30)", NULL},
-        {0, "repair-hours", CLI_REAL, &o->repair_hours, NULL, "H", "compare: until a machine is back (default 6)",
-         NULL},
+        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "cost: machines that train (default 64)", NULL},
         {0, "figures", CLI_TEXT, &o->figures, NULL, "FILE",
-         "compare: what `tokmap-bench compare --json` printed (default: the loaders are measured shortly); cost: that, "
-         "or a folder of it (default: bench/results of the source tree)",
+         "cost: what `tokmap-bench compare --json` printed, or a folder of it (default: bench/results of the source "
+         "tree)",
          NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
@@ -586,7 +532,6 @@ int main(int argc, char **argv)
          "also write the lines of --json into FOLDER, as CASE.jsonl, once the case is done", NULL},
         {0, "plot", CLI_TEXT, &o->plot, NULL, "FOLDER",
          "also draw pictures of the results into FOLDER, as SVG and PNG, with gnuplot", NULL},
-        {'o', "output", CLI_TEXT, &request.output, NULL, "FILE", "report: the page to write", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},
     };
     const size_t count = sizeof options / sizeof options[0];

@@ -210,12 +210,12 @@ static int unknown(const char *what, const char *name)
         names[i] = subjects[i - SUBCOMMANDS - 3];
     /* Names of commands in other projects ("tokenize" would be near to "tokenizer"), and what pages are about. */
     static const char *const others[][2] = {
-        {"tokenize", "pack"},        {"preprocess", "pack"},     {"prepare", "pack"},
-        {"inspect", "info"},         {"describe", "info"},       {"validate", "verify"},
-        {"check", "verify"},         {"bench", "tokmap-bench"},  {"report", "tokmap-bench report"},
-        {"fim", "help documents"},   {"deduplicate", "dedup"},   {"shuffle", "help documents"},
-        {"split", "help documents"}, {"parquet", "help inputs"}, {"s3", "help remote"},
-        {"slurm", "help tasks"},     {"chat", "help chat"},      {"template", "help chat"}};
+        {"tokenize", "pack"},       {"preprocess", "pack"},        {"prepare", "pack"},
+        {"inspect", "info"},        {"describe", "info"},          {"validate", "verify"},
+        {"check", "verify"},        {"bench", "tokmap-bench"},     {"fim", "help documents"},
+        {"deduplicate", "dedup"},   {"shuffle", "help documents"}, {"split", "help documents"},
+        {"parquet", "help inputs"}, {"s3", "help remote"},         {"slurm", "help tasks"},
+        {"chat", "help chat"},      {"template", "help chat"}};
     const char *nearest = NULL;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         nearest = strcmp(name, others[i][0]) == 0 ? others[i][1] : nearest;

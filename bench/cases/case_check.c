@@ -70,9 +70,10 @@ struct check_report {
     uint64_t all_ns;       /* of these steps */
     uint64_t wait_count;
     uint32_t waits_us[CHECK_STEPS_MOST]; /* the time in next() in each step but the first */
+    uint64_t whole;                      /* REPORT_WHOLE: all members have been written */
 };
 
-#define CHECK_REPORT_BYTES (512 + 11 * CHECK_STEPS_MOST) /* of a printed report, at most */
+#define REPORT_WHOLE UINT64_C(0x7265706f72740a01)
 
 /* Writes a task into the text from which the copy reads it (options.child). */
 static void check_task_print(const struct check_task *task, char text[256])
@@ -165,18 +166,7 @@ static void train(struct bench *bench, struct rank *rank, uint64_t *computing_cp
     }
 }
 
-static void report_write(const struct check_report *report)
-{
-    (void)printf("from=%" PRIu64 " to=%" PRIu64 " tokens=%" PRIu64 " steps=%" PRIu64 " cpu=%" PRIu64 " storage=%" PRIu64
-                 " first=%" PRIu64 " computing=%" PRIu64 " all=%" PRIu64 " waits=%" PRIu64,
-                 report->from_ns, report->to_ns, report->tokens, report->steps, report->cpu_ns, report->storage,
-                 report->first_ns, report->computing_ns, report->all_ns, report->wait_count);
-    for (uint64_t i = 0; i < report->wait_count; i++)
-        (void)printf(" %" PRIu32, report->waits_us[i]);
-    (void)printf("\n");
-}
-
-/* Does the work of the copy: reads the task from options.child, measures, and prints a report. Returns the exit
+/* Does the work of the copy: reads the task from options.child, measures, and writes a report. Returns the exit
  * status. */
 static int check_rank(struct bench *bench)
 {
@@ -208,34 +198,8 @@ static int check_rank(struct bench *bench)
     report->storage = storage == UINT64_MAX ? UINT64_MAX : os_storage_bytes_read() - storage;
     reader_close(&rank.reader);
     tokmap_run_close(rank.run);
-    report_write(report);
-    return CLI_DONE;
-}
-
-/* Reads what a copy printed. Returns false if it is not a report. */
-static bool check_report_read(const char *text, struct check_report *report)
-{
-    uint64_t numbers[10];
-    text = numbers_read(text, numbers, 10);
-    if (!text || numbers[9] > CHECK_STEPS_MOST)
-        return false;
-    *report = (struct check_report){.from_ns = numbers[0],
-                                    .to_ns = numbers[1],
-                                    .tokens = numbers[2],
-                                    .steps = numbers[3],
-                                    .cpu_ns = numbers[4],
-                                    .storage = numbers[5],
-                                    .first_ns = numbers[6],
-                                    .computing_ns = numbers[7],
-                                    .all_ns = numbers[8],
-                                    .wait_count = numbers[9]};
-    for (uint64_t i = 0; i < report->wait_count; i++) {
-        text = numbers_read(text, numbers, 1);
-        if (!text)
-            return false;
-        report->waits_us[i] = (uint32_t)min64(UINT32_MAX, numbers[0]);
-    }
-    return true;
+    report->whole = REPORT_WHOLE;
+    return fwrite(report, sizeof *report, 1, stdout) == 1 ? CLI_DONE : CLI_FAILED; /* for the same program */
 }
 
 /* ==== the case `check` ==== */
@@ -289,11 +253,13 @@ static void ranks_run(struct bench *bench, struct check *check, const struct che
         check_task_print(&own, check->copies[rank].what);
     }
     child_run_copies(bench, check->copies, check->ranks);
-    for (uint64_t rank = 0; rank < check->ranks; rank++)
-        if (!check_report_read(check->copies[rank].output, &check->reports[rank])) {
-            cli_say(bench->program, "rank %" PRIu64 " did not report what it measured", rank);
-            bench_end(bench, CLI_FAILED);
-        }
+    for (uint64_t rank = 0; rank < check->ranks; rank++) {
+        memcpy(&check->reports[rank], check->copies[rank].output, sizeof check->reports[rank]);
+        if (check->reports[rank].whole == REPORT_WHOLE)
+            continue;
+        cli_say(bench->program, "rank %" PRIu64 " did not report what it measured", rank);
+        bench_end(bench, CLI_FAILED);
+    }
 }
 
 /* Takes batches without a pause, and adds the rates. */
@@ -324,22 +290,18 @@ static void rates_run(struct bench *bench, struct check *check, const struct che
     series_add(&side->others, isfinite(others) ? fmin(others + steal, 1 - series_last(&side->busy)) : 0);
 }
 
-static int compare_waits(const void *a, const void *b)
-{
-    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* Adds the waits of a measurement in steps. */
 static void waits_add(struct bench *bench, const struct check *check, struct side *side)
 {
     static uint32_t waits[CHECK_STEPS_MOST];
-    uint64_t count = check->reports[0].wait_count, sum_us = 0, first = 0, cpu = 0, steps = 0;
+    struct samples samples = {.ns = waits}; /* in microseconds */
+    uint64_t sum_us = 0, first = 0, cpu = 0, steps = 0;
     double au = 1;
     memset(waits, 0, sizeof waits);
+    samples.count = (size_t)check->reports[0].wait_count;
     for (uint64_t rank = 0; rank < check->ranks; rank++) {
         const struct check_report *report = &check->reports[rank];
-        count = min64(count, report->wait_count);
+        samples.count = (size_t)min64(samples.count, report->wait_count);
         for (uint64_t i = 0; i < report->wait_count; i++)
             waits[i] = (uint32_t)max64(waits[i], report->waits_us[i]);
         if (report->all_ns)
@@ -348,18 +310,16 @@ static void waits_add(struct bench *bench, const struct check *check, struct sid
         cpu += report->cpu_ns;
         steps = max64(steps, report->steps);
     }
-    for (uint64_t i = 0; i < count; i++)
+    for (size_t i = 0; i < samples.count; i++)
         sum_us += waits[i];
-    qsort(waits, (size_t)count, sizeof waits[0], compare_waits);
     series_add(&side->first_ms, (double)first / 1e6);
     series_add(&side->step_cpu_ms, (double)cpu / 1e6 / (double)max64(1, steps));
-    if (!count)
+    if (!samples.count)
         return;
-    series_add(&side->wait_share, (double)sum_us / ((double)sum_us + (double)count * bench->options.step_ms * 1e3));
+    const double computing_us = (double)samples.count * bench->options.step_ms * 1e3;
+    series_add(&side->wait_share, (double)sum_us / ((double)sum_us + computing_us));
     series_add(&side->au, au);
-    series_add(&side->wait_ms.p50, waits[(count - 1) / 2] / 1e3);
-    series_add(&side->wait_ms.p99, waits[(count * 99 + 99) / 100 - 1] / 1e3);
-    series_add(&side->wait_ms.largest, waits[count - 1] / 1e3);
+    spread_add(&side->wait_ms, &samples, 1000);
 }
 
 /* Returns the steps that every rank has completed. */
@@ -454,8 +414,8 @@ static void check_open(struct bench *bench, struct check *check)
     check->copies = bench_new(bench, check->ranks, sizeof *check->copies);
     check->reports = bench_new(bench, check->ranks, sizeof *check->reports);
     for (uint64_t rank = 0; rank < check->ranks; rank++) {
-        check->copies[rank].output = bench_new(bench, CHECK_REPORT_BYTES, 1);
-        check->copies[rank].capacity = CHECK_REPORT_BYTES;
+        check->copies[rank].capacity = sizeof *check->reports + 1;
+        check->copies[rank].output = bench_new(bench, check->copies[rank].capacity, 1);
     }
     bench_say(bench, "%s: %s rows of %" PRIu64 " tokens in each step", cli_counted(check->ranks, "loader", ranks),
               cli_count(check->step_rows, rows), options->seq_len);
@@ -578,4 +538,5 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_check = {
-    "check", "is data loading the bottleneck here? what --ranks loaders need and get, and how long a step waits", run};
+    "check", "is data loading the bottleneck here? what --ranks loaders need and get, and how long a step waits",
+    .run = run};

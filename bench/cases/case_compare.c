@@ -7,22 +7,26 @@
  * The scripts in bench/peers/compare run the systems and print what they measured, line by line. This case finds or
  * makes the tokens, starts the script of a table, and prints the table.
  */
-#include "case_compare.h"
+#include "cases.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
 #include "cli/cli.h"
-#include "cli/table.h"
+#include "cli/report.h"
 #include "common/bytes.h"
+#include "common/error.h"
+#include "format/shard_writer.h"
 #include "harness/bench_data.h"
 #include "harness/loops.h"
 #include "peers/scripts.h"
 #include "peers/wide.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 /* ---- the row `tokmap in C`: a process with nothing but a loader ---- */
 
@@ -307,7 +311,7 @@ static void tokens_copy(struct bench *bench, const struct opened *data, char pat
     bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path,
                        "The copy of the tokens for other systems cannot be created.");
     bench_say(bench, "copying the tokens (%s) into one flat file for other systems", cli_bytes(tokens * width, size));
-    cli_progress_start(&progress, "copying", tokens * width, bench->options.json);
+    cli_progress_start(&progress, "copying", NULL, tokens * width, bench->options.json);
     for (uint64_t at = 0; at < tokens; at += PART_TOKENS) {
         const uint64_t count = min64(PART_TOKENS, tokens - at);
         bench_stop_check(bench);
@@ -358,81 +362,86 @@ static void flat_tokens_open(struct bench *bench, struct flat_tokens *flat)
 
 /* ---- what a table reads ---- */
 
-/* Kinds of inputs of tables; one that is not listed here reads a dataset. */
-enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING };
-static const struct {
-    const char *table;
-    enum reads reads;
-} tables[] = {{"ab", READS_RUN}, {"pack", READS_TEXT}, {"prepare", READS_TEXT}, {"start", READS_SPARSE}};
-
-static bool is_table(const struct bench *bench, const char *table)
+static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct child_arguments *arguments)
 {
-    return bench->options.table && !strcmp(bench->options.table, table);
-}
-
-static enum reads reads_of(const struct bench *bench)
-{
-    if (is_table(bench, "survival") && bench->options.figures)
-        return READS_NOTHING;
-    for (size_t i = 0; bench->options.table && i < sizeof tables / sizeof tables[0]; i++)
-        if (is_table(bench, tables[i].table))
-            return tables[i].reads;
-    return READS_DATASET;
-}
-
-bool compare_reads_text(const struct bench *bench)
-{
-    return reads_of(bench) == READS_TEXT;
-}
-
-static void dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct script_arguments *arguments)
-{
-    scripts_text(arguments, "--data", dataset_name(bench));
+    arguments_text(arguments, "--data", dataset_name(bench));
     flat_tokens_open(bench, flat);
-    scripts_text(arguments, "--run", bench->options.run_file);
-    scripts_text(arguments, "--bin", flat->path);
-    scripts_text(arguments, "--files", flat->files);
-    scripts_number(arguments, "--width", flat->width);
-    scripts_number(arguments, "--count", flat->tokens);
+    arguments_text(arguments, "--bin", flat->path);
+    arguments_text(arguments, "--files", flat->files);
+    arguments_number(arguments, "--width", flat->width);
+    arguments_number(arguments, "--count", flat->tokens);
     if (flat->eod != TOKMAP_NO_ID)
-        scripts_number(arguments, "--eod", flat->eod);
+        arguments_number(arguments, "--eod", flat->eod);
 }
 
-/* Sets the month that the table survival simulates. */
-static void survival_arguments(const struct bench *bench, struct script_arguments *arguments)
+/* ---- the table start: sparse datasets of zeros, which need no storage but their indexes ---- */
+
+#define SPARSE_DOCUMENT ((uint64_t)1 << 20)
+
+static enum tokmap_status sparse_shard(const char *prefix, uint64_t tokens, struct tokmap_error *error)
 {
-    const struct bench_options *o = &bench->options;
-    scripts_number(arguments, "--nodes", o->nodes);
-    scripts_number(arguments, "--spare-nodes", o->spare_nodes);
-    scripts_real(arguments, "--days", o->days);
-    scripts_real(arguments, "--failures", o->failures);
-    scripts_real(arguments, "--checkpoint-minutes", o->checkpoint_minutes);
-    scripts_real(arguments, "--repair-hours", o->repair_hours);
-    scripts_text(arguments, "--figures", o->figures);
-    if (o->world_given)
-        scripts_number(arguments, "--ranks", o->world);
-    if (o->step_ms_given)
-        scripts_real(arguments, "--step-ms", o->step_ms);
-    if (o->batch_given)
-        scripts_number(arguments, "--global-rows", o->batch);
+    static const char about[] = "{\"tool\":\"tokmap-bench\",\"tokenizer\":{\"name\":\"zeros\"}}";
+    struct shard_writer_options options = {
+        .width = 2, .vocabulary = 50257, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID, .sync = false};
+    struct shard_writer *writer = NULL;
+    enum tokmap_status status = shard_writer_open(&writer, prefix, &options, error);
+    if (status)
+        return status;
+    status = shard_writer_origin(writer, "zeros", 5, 0, error);
+    while (!status && tokens) {
+        uint64_t count = min64(tokens, SPARSE_DOCUMENT);
+        status = shard_writer_add_zeros(writer, count, error);
+        tokens -= count;
+        if (!status && bench_stopped())
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, prefix, TOKMAP_NO_OFFSET, "Interrupted.");
+    }
+    if (!status)
+        return shard_writer_commit(writer, about, sizeof about - 1, NULL, error);
+    shard_writer_abort(writer);
+    return status;
 }
 
-/* Sets the arguments of the table ab: a run and its training loop. */
-static void run_arguments(struct bench *bench, struct script_arguments *arguments)
+#define SPARSE_SHARDS_MOST 16
+
+/* Creates a dataset of `shards` (1 to 16) shards with tokens_per_shard tokens each. Each shard is a sparse file of
+ * zeros with a valid index and documents of 2^20 tokens, so it takes almost no space. name: its prefix, or a manifest
+ * if it has several shards. If the file system cannot hold files of that size, prints a line and returns false; nothing
+ * may then be done with the name. */
+static bool dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
+                                char name[BENCH_PATH])
 {
-    scripts_text(arguments, "--data", dataset_name(bench));
-    scripts_text(arguments, "--run", bench->options.run_file);
-    scripts_real(arguments, "--step-ms", bench->options.step_ms);
-    const bool sleeps = bench->options.wait_given && bench->options.wait == BENCH_SLEEP;
-    scripts_text(arguments, "--wait", sleeps ? "sleep" : "spin");
-    scripts_number(arguments, "--world", max64(1, bench->options.world));
+    static char prefix[BENCH_PATH], manifest[SPARSE_SHARDS_MOST * BENCH_PATH];
+    char part[64];
+    assert(shards && shards <= SPARSE_SHARDS_MOST);
+    size_t used = (size_t)snprintf(manifest, sizeof manifest, "tokmap-shards 1\n");
+    for (uint64_t i = 0; i < shards; i++) {
+        (void)snprintf(part, sizeof part, "%s-%" PRIu64, label, i);
+        made_shard(bench, part, prefix);
+        used += (size_t)snprintf(manifest + used, sizeof manifest - used, "%s\n", path_name(prefix));
+        if (!sparse_shard(prefix, tokens_per_shard, &bench->error))
+            continue;
+        const int system = bench->error.system;
+        if (system != EFBIG && system != EOVERFLOW && system != EINVAL) {
+            bench_stop_check(bench);
+            bench_failed(bench, &bench->error);
+        }
+        bench_say(bench, "measurements on %s are skipped: this file system cannot hold files of that size", label);
+        return false;
+    }
+    if (shards == 1) {
+        memcpy(name, prefix, BENCH_PATH);
+        return true;
+    }
+    (void)snprintf(part, sizeof part, "%s.shards", label);
+    made_file(bench, part, name);
+    made_write(bench, name, manifest, used, "The manifest cannot be written.");
+    return true;
 }
 
-/* The table start: sparse datasets of zeros, which need no storage but their indexes. */
 #define SPARSE_SIZES 5
 #define SPARSE_SHARD ((uint64_t)2000000000000) /* tokens: 4 TB, which most file systems can hold */
 
-static void sparse_arguments(struct bench *bench, struct script_arguments *arguments)
+static void sparse_arguments(struct bench *bench, struct child_arguments *arguments)
 {
     static char named[SPARSE_SIZES][BENCH_PATH + 32];
     uint64_t tokens = 1000000000;
@@ -442,58 +451,38 @@ static void sparse_arguments(struct bench *bench, struct script_arguments *argum
         (void)snprintf(label, sizeof label, "1e%u", 9 + i);
         const bool made = dataset_make_sparse(bench, label, shards, tokens / shards, name);
         (void)snprintf(named[i], sizeof named[i], "%" PRIu64 "=%s", tokens, made ? name : "");
-        scripts_text(arguments, "--sparse", named[i]);
+        arguments_text(arguments, "--sparse", named[i]);
     }
-}
-
-struct comparison {
-    struct bench *bench;
-    struct wide *wide;
-};
-
-static int line_take(void *user, const struct script_line *line)
-{
-    const struct comparison *comparison = user;
-    return wide_line(comparison->bench, comparison->wide, line);
 }
 
 static int compare_run(struct bench *bench)
 {
     static struct flat_tokens flat;
-    static struct script_arguments arguments;
+    static struct child_arguments arguments;
     const char *table = bench->options.table ? bench->options.table : "loaders";
     if (bench->options.child)
         return compare_child(bench);
-    struct comparison comparison = {bench, wide_new(bench)};
-    if (reads_of(bench) == READS_TEXT) {
-        scripts_text(&arguments, "--text", bench->options.dataset);
-        scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
-        scripts_text(&arguments, "--pattern", bench->options.pattern);
-        scripts_text(&arguments, "--field", bench->options.field);
-        scripts_text(&arguments, "--megatron", bench->options.megatron);
-        scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
-    } else if (reads_of(bench) == READS_RUN) {
-        run_arguments(bench, &arguments);
-    } else if (reads_of(bench) == READS_SPARSE) {
+    if (scripts_read_text(bench)) {
+        arguments_text(&arguments, "--text", bench->options.dataset);
+        arguments_text(&arguments, "--tokenizer", bench->options.tokenizer);
+        arguments_text(&arguments, "--pattern", bench->options.pattern);
+        arguments_text(&arguments, "--field", bench->options.field);
+        arguments_number(&arguments, "--text-bytes", bench->options.text_bytes);
+    } else if (!strcmp(table, "start")) {
         sparse_arguments(bench, &arguments);
-    } else if (reads_of(bench) == READS_DATASET || bench->options.dataset) {
+    } else {
         dataset_arguments(bench, &flat, &arguments);
     }
-    if (is_table(bench, "survival"))
-        survival_arguments(bench, &arguments);
-    int result = scripts_run(bench, table, &arguments, line_take, &comparison);
+    int result = scripts_run(bench, table, &arguments, wide_line);
     made_files_remove(bench); /* before anything is printed, which ends the command if nobody reads it */
     bench_stop_check(bench);
-    wide_print(bench, comparison.wide); /* after a failure, what was measured until then */
-    if (wide_check(bench, comparison.wide))
-        result = CLI_FAILED;
-    wide_free(comparison.wide);
-    return result;
+    wide_print(bench); /* after a failure, what was measured until then */
+    return wide_check(bench) ? CLI_FAILED : result;
 }
 
 const struct bench_case case_compare = {
     "compare", "tokmap beside other loaders on the same tokens; [TABLE] [DATA], --peers, --venv, --offline",
-    compare_run};
+    .run = compare_run, .only_named = true, .reads_files = true};
 
 /* ==== the case `faults` ==== */
 
@@ -501,214 +490,21 @@ const struct bench_case case_compare = {
  * The fault matrix: what each loader does when its files, its storage, or its processes fail.
  *
  * The script bench/peers/compare/faults injects each fault into each loader, in child processes, and prints a cell for
- * each: a word (crash, garbage, ...) and a sentence with counts. This case prints the cells as tables of words, a row
- * for each loader, and then the sentences. It fails if a cell of tokmap is not what tokmap promises.
+ * each: a word (crash, garbage, ...) and a sentence with counts. It fails if a cell of tokmap is not what tokmap
+ * promises.
  */
-
-#define FAULTS_MOST 32
-#define SYSTEMS_MOST 64
-#define COLUMNS 4 /* faults of one table */
-
-/* Words of a cell, and whether the loader kept silent while rows were wrong. */
-static const struct word {
-    const char *word;
-    bool silent;
-    const char *meaning;
-} words[] = {{"none", false, "every row came once and right"},
-             {"place", false, "an error that names the file and a position in it"},
-             {"status", false, "an error that names the file"},
-             {"exception", false, "an error that names no file"},
-             {"crash", false, "the process died"},
-             {"hang", false, "no batch came any more"},
-             {"garbage", true, "rows that are not the data, without a word"},
-             {"lost", true, "rows never came, without a word"},
-             {"repeated", true, "rows came again, without a word"},
-             {"unreachable", false, "the fault cannot be injected into this loader here"},
-             {"absent", false, "the loader cannot be had here"}};
-
-struct matrix {
-    struct bench *bench;
-    struct wide *wide; /* the lines that are not cells */
-    char *faults[FAULTS_MOST], *systems[SYSTEMS_MOST];
-    size_t fault_count, system_count;
-    const struct word *word[SYSTEMS_MOST][FAULTS_MOST]; /* NULL: there is no such cell */
-    char *text[SYSTEMS_MOST][FAULTS_MOST];
-};
-
-static void matrix_free(struct matrix *matrix)
-{
-    for (size_t s = 0; s < matrix->system_count; s++) {
-        for (size_t f = 0; f < matrix->fault_count; f++)
-            free(matrix->text[s][f]);
-        free(matrix->systems[s]);
-    }
-    for (size_t f = 0; f < matrix->fault_count; f++)
-        free(matrix->faults[f]);
-    wide_free(matrix->wide);
-}
-
-/* ---- lines ---- */
-
-/* Returns the index of a name in the list, to which it is added if it is new; `most` if that cannot be. */
-static size_t index_of(char **list, size_t *count, size_t most, const char *name)
-{
-    for (size_t i = 0; i < *count; i++)
-        if (!strcmp(list[i], name))
-            return i;
-    if (*count == most || !(list[*count] = strdup(name)))
-        return most;
-    return (*count)++;
-}
-
-static const struct word *word_of(const char *text)
-{
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(words[i].word, text))
-            return &words[i];
-    return NULL;
-}
-
-static int cell_take(struct matrix *matrix, const struct script_line *line)
-{
-    const size_t fault = index_of(matrix->faults, &matrix->fault_count, FAULTS_MOST, line->fields[1]);
-    const size_t system = index_of(matrix->systems, &matrix->system_count, SYSTEMS_MOST, line->fields[2]);
-    const struct word *word = word_of(line->fields[3]);
-    char *text = strdup(line->fields[4]);
-    if (fault == FAULTS_MOST || system == SYSTEMS_MOST || !word || !text || matrix->word[system][fault]) {
-        free(text);
-        cli_say(matrix->bench->program, "the cell of the fault '%s' and the system '%s' cannot be taken: '%s'",
-                line->fields[1], line->fields[2], line->fields[3]);
-        return CLI_FAILED;
-    }
-    matrix->word[system][fault] = word;
-    matrix->text[system][fault] = text;
-    return CLI_DONE;
-}
-
-static int verdict_take(void *user, const struct script_line *line)
-{
-    struct matrix *matrix = user;
-    return !strcmp(line->fields[0], "cell") ? cell_take(matrix, line) : wide_line(matrix->bench, matrix->wide, line);
-}
-
-/* ---- results ---- */
-
-static void words_print(const struct matrix *matrix, size_t first, size_t count)
-{
-    const char *cells[COLUMNS + 1] = {"loader"};
-    struct cli_table *table = cli_table_new(count + 1);
-    for (size_t i = 0; i < count; i++)
-        cells[i + 1] = matrix->faults[first + i];
-    cli_table_row(table, cells);
-    for (size_t s = 0; s < matrix->system_count; s++) {
-        cells[0] = matrix->systems[s];
-        for (size_t i = 0; i < count; i++)
-            cells[i + 1] = matrix->word[s][first + i] ? matrix->word[s][first + i]->word : "";
-        cli_table_row(table, cells);
-    }
-    cli_table_print(table, NULL, stdout);
-    cli_table_free(table);
-    (void)printf("\n");
-}
-
-/* Prints the sentences of all cells but those of loaders that are absent, which are named below them. */
-static void sentences_print(const struct matrix *matrix)
-{
-    for (size_t f = 0; f < matrix->fault_count; f++) {
-        cli_print("%s\n", matrix->faults[f]);
-        for (size_t s = 0; s < matrix->system_count; s++)
-            if (matrix->word[s][f] && strcmp(matrix->word[s][f]->word, "absent") != 0)
-                cli_print("  %s: %s: %s\n", matrix->systems[s], matrix->word[s][f]->word, matrix->text[s][f]);
-    }
-    (void)printf("\n");
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        cli_print("%s: %s\n", words[i].word, words[i].meaning);
-}
-
-/* Writes a cell, whose value is the number of silent faults, so that fewer are better. */
-static void cell_json(const struct matrix *matrix, size_t s, size_t f)
-{
-    struct cli_json json;
-    const double value = matrix->word[s][f]->silent ? 1 : 0;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "case", matrix->bench->name);
-    cli_json_text(&json, "table", "faults");
-    cli_json_text(&json, "row", matrix->systems[s]);
-    cli_json_text(&json, "metric", matrix->faults[f]);
-    cli_json_real(&json, "value", value);
-    cli_json_text(&json, "unit", "silent");
-    cli_json_text(&json, "better", "less");
-    cli_json_real(&json, "min", value);
-    cli_json_real(&json, "max", value);
-    cli_json_number(&json, "n", 1);
-    cli_json_text(&json, "result", matrix->word[s][f]->word);
-    cli_json_text(&json, "text", matrix->text[s][f]);
-    cli_json_end(&json);
-}
-
-static void matrix_print(const struct matrix *matrix)
-{
-    if (matrix->bench->options.json) {
-        for (size_t s = 0; s < matrix->system_count; s++)
-            for (size_t f = 0; f < matrix->fault_count; f++)
-                if (matrix->word[s][f])
-                    cell_json(matrix, s, f);
-        return;
-    }
-    for (size_t f = 0; f < matrix->fault_count; f += COLUMNS)
-        words_print(matrix, f, matrix->fault_count - f < COLUMNS ? matrix->fault_count - f : COLUMNS);
-    sentences_print(matrix);
-}
-
-/* Does tokmap promise more than this cell? Errors of tokmap name the file, no row is lost or repeated, and what is
- * delivered is the data, because rows are compared with the hashes of their pages. */
-static bool breaks_promise(const char *system, const struct word *word)
-{
-    static const char *const never[] = {"exception", "crash", "hang", "garbage", "lost", "repeated"};
-    if (strncmp(system, "tokmap", 6) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
-        if (!strcmp(word->word, never[i]))
-            return true;
-    return false;
-}
-
-/* Checks that no cell is empty, and that tokmap's are what it promises. */
-static int matrix_check(const struct matrix *matrix)
-{
-    int result = CLI_DONE;
-    for (size_t s = 0; s < matrix->system_count; s++)
-        for (size_t f = 0; f < matrix->fault_count; f++) {
-            const struct word *word = matrix->word[s][f];
-            if (word && !breaks_promise(matrix->systems[s], word))
-                continue;
-            cli_say(matrix->bench->program, "%s, %s: %s: %s", matrix->systems[s], matrix->faults[f],
-                    word ? word->word : "there is no result", word ? matrix->text[s][f] : "the script left it out");
-            result = CLI_FAILED;
-        }
-    return result;
-}
 
 static int faults_run(struct bench *bench)
 {
-    static struct matrix matrix;
-    static struct script_arguments arguments;
-    matrix = (struct matrix){.bench = bench, .wide = wide_new(bench)};
-    scripts_text(&arguments, "--faults", bench->options.faults);
-    scripts_real(&arguments, "--stall", bench->options.stall);
-    if (bench->options.no_fuse)
-        scripts_flag(&arguments, "--no-fuse");
-    int result = scripts_run(bench, "faults", &arguments, verdict_take, &matrix);
+    static struct child_arguments arguments;
+    arguments_text(&arguments, "--faults", bench->options.faults);
+    arguments_real(&arguments, "--stall", bench->options.stall);
+    const int result = scripts_run(bench, "faults", &arguments, wide_line);
     bench_stop_check(bench);
-    matrix_print(&matrix); /* after a failure, what happened until then */
-    wide_print(bench, matrix.wide);
-    if (!result)
-        result = matrix_check(&matrix);
-    matrix_free(&matrix);
-    return result;
+    wide_print(bench); /* after a failure, what happened until then */
+    return result ? result : wide_check(bench);
 }
 
 const struct bench_case case_faults = {
     "faults", "what tokmap and other loaders do when files, storage, or processes fail; --peers, --venv, --offline",
-    faults_run};
+    .run = faults_run, .only_named = true};

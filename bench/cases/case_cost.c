@@ -9,6 +9,11 @@
  *
  * A system's rows come from one run of the comparison: on this machine if there is one, with the length of the run's
  * rows if there is one, the newest. Each is printed with its machine and its date.
+ *
+ * With --cache, the first node's reads of object storage are simulated: its rows, step by step, use the blocks that
+ * they are in, and from a full cache a block leaves that was not used lately (a loader knows its rows ahead, and keeps
+ * what it needs again, so it reads less). Nodes are alike, so the sums are those of the node, for all nodes and steps.
+ * They are too large where an epoch after those that were simulated finds in the cache what an earlier one fetched.
  */
 #include "cases.h"
 
@@ -19,9 +24,13 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset_fetch.h"
 #include "harness/machine.h"
 #include "harness/result_rows.h"
+#include "run/assignment.h"
+#include "run/run.h"
 #include "text/path.h"
 
 /* ---- rows that were measured ---- */
@@ -41,7 +50,9 @@ static const char *const metrics[MEASURED] = {"cpu_s_per_mtok",         "cold_cp
                                               "cold_requests_per_mtok", "memory_mib",          "cold_tokens_per_s",
                                               "readahead_kib"};
 
-enum { SYSTEMS_MOST = 256, ROW_USUAL = 2048 };
+static const char as_it_is[] = "the run"; /* in a line of JSON */
+
+enum { SYSTEMS_MOST = 256, ROW_USUAL = 2048, ROWS_LOCATED = 1 << 23 };
 
 struct priced {
     const struct result_row *any; /* one of its rows: the command, the machine, and the date are those of all */
@@ -57,7 +68,12 @@ struct cost {
     char figures[BENCH_PATH]; /* the file or the folder of the rows */
     double tokens, seconds;   /* of the run */
     uint64_t steps, seq_len, width;
+    uint64_t end; /* the number of steps, with those that are skipped */
+    uint64_t sources;
+    bool has_blocks;  /* the order has */
     double readahead; /* KiB; NAN: unknown */
+    struct node_reads *reads[2];
+    size_t reads_count;
 };
 
 /* Returns the tokens of a row in a comparison, which its command names if they are not the usual ones. */
@@ -186,11 +202,167 @@ static void run_measured(struct cost *cost, const struct tokmap_run *run)
         bench_end(bench, CLI_MISUSED);
     }
     cost->tokens = (double)end.tokens;
+    cost->end = info.steps;
+    cost->sources = info.sources;
+    cost->has_blocks = info.span != 0;
     cost->steps = info.delivered;
     cost->seconds = (double)cost->steps * bench->options.step_ms / 1e3;
     cost->seq_len = info.seq_len;
     cost->width = info.width;
     cost->readahead = readahead_of(bench, run);
+}
+
+/* ---- what caches read ---- */
+
+/* Writes a number with three digits: "19.4", "1.89 G". Returns text. */
+static const char *short_number(double value, char text[32])
+{
+    static const char *const scales[] = {"", " k", " M", " G", " T", " P", " E"};
+    size_t scale = 0;
+    for (; value >= 999.5 && scale < 6; scale++)
+        value /= 1000;
+    (void)snprintf(text, 32, "%.3g%s", value, scales[scale]);
+    return text;
+}
+
+#define SHORT(value) short_number((value), (char[32]){0})
+
+/* The blocks in a cache. From a full one leaves the next block of the ring that was not used since the hand passed it.
+ */
+struct held_blocks {
+    uint8_t *state; /* by block */
+    uint32_t *ring;
+    uint64_t blocks, count, room, hand;
+};
+enum { ABSENT, HELD, USED };
+
+/* Returns whether the block had to be fetched. */
+static bool block_use(struct held_blocks *held, uint64_t block)
+{
+    const bool fetched = held->state[block] == ABSENT;
+    held->state[block] = fetched ? HELD : USED;
+    if (!fetched)
+        return false;
+    if (held->count < held->room) {
+        held->ring[held->count++] = (uint32_t)block;
+        return true;
+    }
+    for (; held->state[held->ring[held->hand]] == USED; held->hand = (held->hand + 1) % held->room)
+        held->state[held->ring[held->hand]] = HELD;
+    held->state[held->ring[held->hand]] = ABSENT;
+    held->ring[held->hand] = (uint32_t)block;
+    held->hand = (held->hand + 1) % held->room;
+    return true;
+}
+
+/* What the first node reads; `bytes` and `requests` become the sums of all nodes and steps. */
+struct node_reads {
+    const char *row; /* in a line of JSON */
+    const struct tokmap_run *run;
+    uint64_t block; /* bytes of a request */
+    struct held_blocks held;
+    uint64_t *first;               /* by source: the number of its first block */
+    struct tokmap_extent *extents; /* of a row */
+    double bytes, requests, row_bytes;
+    double times;   /* that each byte of the rows is read */
+    uint64_t steps; /* that were simulated */
+};
+
+static void row_read(struct bench *bench, struct node_reads *node, const struct tokmap_place *place)
+{
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    uint64_t count = 0, shard = 0;
+    if (place->source == TOKMAP_NO_SOURCE)
+        return;
+    bench_check(bench, tokmap_run_source(node->run, place->source, &source));
+    bench_check(bench, tokmap_dataset_info(source.dataset, &info));
+    bench_check(
+        bench, tokmap_run_extents(node->run, place, node->extents, run_extents_most(node->run), &count, &bench->error));
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t token = node->extents[i].first_token, part;
+        for (uint64_t left = token == UINT64_MAX ? 0 : node->extents[i].tokens; left; left -= part) {
+            const struct fetch_cell block = dataset_fetch_cell(source.dataset, node->block, token, &shard);
+            part = min64(left, block.end - token);
+            token = (token + part) % info.tokens;
+            node->row_bytes += (double)(part * info.width);
+            if (!block_use(&node->held, node->first[place->source] + block.number))
+                continue;
+            node->bytes += (double)((block.end - block.first) * info.width);
+            node->requests++;
+        }
+    }
+}
+
+/* Walks through the rows of the first node. nodes: of the loaders' option, or 0. */
+static void node_read(const struct cost *cost, struct node_reads *node, uint64_t nodes)
+{
+    struct bench *bench = cost->bench;
+    const uint64_t all_nodes = bench->options.nodes;
+    const struct assignment_rule rule = {.world = bench->options.gpus, .nodes = nodes};
+    struct assignment assignment;
+    struct tokmap_place place;
+    bench_check(bench, assignment_init(&assignment, node->run, &rule, &bench->error));
+    uint64_t step = run_next_step(node->run, 0);
+    for (uint64_t located = 0; step < cost->end && located < ROWS_LOCATED; step = run_next_step(node->run, step + 1)) {
+        const uint64_t batch = tokmap_run_rows(node->run, step), rows = batch / all_nodes;
+        bench_check(bench, assignment_step(&assignment, step, &bench->error));
+        for (uint64_t i = 0; i < rows; i++) {
+            bench_check(bench,
+                        tokmap_run_locate(node->run, step, assignment_row(&assignment, i), &place, &bench->error));
+            row_read(bench, node, &place);
+        }
+        located += nodes ? batch : rows;
+        node->steps++;
+        bench_stop_check(bench);
+    }
+    assignment_free(&assignment);
+    const double all = (double)all_nodes * (double)cost->steps / (double)max64(1, node->steps);
+    node->times = node->row_bytes > 0 ? node->bytes / node->row_bytes : 0;
+    node->bytes *= all;
+    node->requests *= all;
+}
+
+/* Simulates the cache of a node, for the run as it is or with the loaders' option nodes. */
+static void cache_simulate(struct cost *cost, const struct tokmap_run *run, uint64_t nodes)
+{
+    struct bench *bench = cost->bench;
+    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    struct node_reads *node = bench_new(bench, 1, sizeof *node);
+    struct held_blocks *held = &node->held;
+    node->row = nodes ? "the run, with nodes" : as_it_is;
+    node->run = run;
+    node->block = round_down(bench->options.block, sizeof(uint32_t));
+    node->first = bench_new(bench, cost->sources, sizeof *node->first);
+    node->extents = bench_new(bench, run_extents_most(run), sizeof *node->extents);
+    for (uint64_t i = 0; i < cost->sources; i++) {
+        bench_check(bench, tokmap_run_source(run, i, &source));
+        node->first[i] = held->blocks;
+        held->blocks += dataset_fetch_cells(source.dataset, node->block);
+    }
+    held->room = min64(bench->options.cache / node->block, held->blocks);
+    if (held->blocks >> 32 || !held->room) {
+        cli_say(bench->program, "%s; choose another --block",
+                held->room ? "the data has 2^32 blocks or more" : "--cache holds no block");
+        bench_end(bench, CLI_FAILED);
+    }
+    held->state = bench_new(bench, held->blocks, sizeof *held->state);
+    held->ring = bench_new(bench, held->room, sizeof *held->ring);
+    node_read(cost, node, nodes);
+    cost->reads[cost->reads_count++] = node; /* until the end of the program */
+}
+
+static void caches_print(const struct cost *cost)
+{
+    const struct bench_options *o = &cost->bench->options;
+    for (size_t i = 0; i < cost->reads_count; i++) {
+        const struct node_reads *reads = cost->reads[i];
+        cli_print("%s, on %s with a cache of %s each: simulated %s, each byte is read %.2f times; %s in %s requests, "
+                  "%s/s for a node\n",
+                  reads->row, CLI_COUNTED(o->nodes, "node"), CLI_BYTES(o->cache), CLI_COUNTED(reads->steps, "step"),
+                  reads->times, CLI_BYTES((uint64_t)reads->bytes), SHORT(reads->requests),
+                  CLI_BYTES((uint64_t)(reads->bytes / (double)o->nodes / cost->seconds)));
+    }
 }
 
 /* ---- what it costs ---- */
@@ -214,11 +386,11 @@ static void prices_of(const struct cost *cost, const struct priced *system, doub
     prices[WAIT_HOURS] = seconds < cost->seconds ? 0 : (seconds - cost->seconds) * gpus / 3600;
 }
 
-static void run_line(const struct cost *cost, const char *metric, double value, const char *unit)
+static void run_line(const struct cost *cost, const char *row, const char *metric, double value, const char *unit)
 {
     struct cli_json json;
     bench_json_begin(cost->bench, &json);
-    cli_json_text(&json, "row", "the run");
+    cli_json_text(&json, "row", row);
     cli_json_text(&json, "metric", metric);
     cli_json_real(&json, "value", value);
     cli_json_text(&json, "unit", unit);
@@ -230,11 +402,18 @@ static void lines_print(const struct cost *cost)
 {
     if (!bench_json_wanted(cost->bench))
         return;
-    run_line(cost, "tokens", cost->tokens, "tokens");
-    run_line(cost, "steps", (double)cost->steps, "steps");
-    run_line(cost, "hours", cost->seconds / 3600, "hours");
-    run_line(cost, "needed_tokens_per_s", cost->tokens / cost->seconds, "tokens/s");
-    run_line(cost, "device_readahead_kib", cost->readahead, "KiB");
+    run_line(cost, as_it_is, "tokens", cost->tokens, "tokens");
+    run_line(cost, as_it_is, "steps", (double)cost->steps, "steps");
+    run_line(cost, as_it_is, "hours", cost->seconds / 3600, "hours");
+    run_line(cost, as_it_is, "needed_tokens_per_s", cost->tokens / cost->seconds, "tokens/s");
+    run_line(cost, as_it_is, "device_readahead_kib", cost->readahead, "KiB");
+    for (size_t i = 0; i < cost->reads_count; i++) {
+        const struct node_reads *reads = cost->reads[i];
+        run_line(cost, reads->row, "cache_reads", reads->times, "of each byte");
+        run_line(cost, reads->row, "cache_bytes", reads->bytes, "bytes");
+        run_line(cost, reads->row, "cache_requests", reads->requests, "requests");
+        run_line(cost, reads->row, "cache_steps_simulated", (double)reads->steps, "steps");
+    }
     for (const struct priced *system = cost->systems; system < cost->systems + cost->count; system++) {
         double prices[PRICES];
         prices_of(cost, system, prices);
@@ -257,19 +436,6 @@ static void lines_print(const struct cost *cost)
         }
     }
 }
-
-/* Writes a number with three digits: "19.4", "1.89 G". Returns text. */
-static const char *short_number(double value, char text[32])
-{
-    static const char *const scales[] = {"", " k", " M", " G", " T", " P", " E"};
-    size_t scale = 0;
-    for (; value >= 999.5 && scale < 6; scale++)
-        value /= 1000;
-    (void)snprintf(text, 32, "%.3g%s", value, scales[scale]);
-    return text;
-}
-
-#define SHORT(value) short_number((value), (char[32]){0})
 
 /* Writes hours: "0.52", "19.4", "2,360". Returns text. */
 static const char *hours(double value, char text[32])
@@ -337,6 +503,9 @@ static void table_print(struct cost *cost)
         cli_print("no block device with a readahead is below the tokens\n\n");
     else
         cli_print("readahead of the block device below the tokens: %g KiB\n\n", cost->readahead);
+    caches_print(cost);
+    if (cost->reads_count)
+        cli_print("\n");
     sources_number(cost);
     cli_table_row(table, heads);
     for (const struct priced *system = cost->systems; system < cost->systems + cost->count; system++) {
@@ -382,15 +551,22 @@ static int cost_run(struct bench *bench)
     static struct cost cost;
     struct tokmap_run *run = NULL;
     const struct bench_options *o = &bench->options;
-    const char *missing = !o->run_file        ? "name a run file, whose end says how many tokens are loaded"
-                          : !o->gpus          ? "--gpus must be at least 1: the GPUs that train, each with a loader"
-                          : !o->step_ms_given ? "--step-ms is missing: the time of a step says how long the run takes"
-                                              : NULL;
+    const char *missing =
+        !o->run_file                     ? "name a run file, whose end says how many tokens are loaded"
+        : !o->gpus                       ? "--gpus must be at least 1: the GPUs that train, each with a loader"
+        : !o->step_ms_given              ? "--step-ms is missing: the time of a step says how long the run takes"
+        : o->cache && o->gpus % o->nodes ? "--nodes, the machines with a cache each, must divide --gpus"
+        : o->cache && (o->block < 1 << 16 || o->block > 1 << 30) ? "--block must be between 64Ki and 1Gi"
+                                                                 : NULL;
     if (missing)
         return bench_misused(bench, missing);
     cost.bench = bench;
     bench_check(bench, tokmap_run_open(&run, o->run_file, NULL, &bench->error));
     run_measured(&cost, run);
+    if (o->cache)
+        cache_simulate(&cost, run, 0);
+    if (o->cache && o->nodes > 1 && cost.has_blocks)
+        cache_simulate(&cost, run, o->nodes);
     tokmap_run_close(run);
     rows_find(&cost);
     lines_print(&cost);
@@ -401,4 +577,5 @@ static int cost_run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_cost = {"cost", "what loading a whole run costs, by rows that were measured", cost_run};
+const struct bench_case case_cost = {"cost", "what loading a whole run costs, by rows that were measured",
+                                     .run = cost_run, .only_named = true};

@@ -192,8 +192,9 @@ static int h2d_run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_h2d = {
-    "h2d", "copies from host to GPU by size and kind of memory, beside the best of them", h2d_run};
+const struct bench_case case_h2d = {"h2d",
+                                    "copies from host to GPU by size and kind of memory, beside the best of them",
+                                    .run = h2d_run, .needs_gpu = true};
 
 /* ==== the case `expand` ==== */
 
@@ -482,7 +483,8 @@ static int expand_run(struct bench *bench)
 }
 
 const struct bench_case case_expand = {
-    "expand", "the expansion kernel: time by batch size and fields, beside a device copy; launches", expand_run};
+    "expand", "the expansion kernel: time by batch size and fields, beside a device copy; launches", .run = expand_run,
+    .needs_gpu = true};
 
 /* ==== the case `race` ==== */
 
@@ -806,4 +808,5 @@ static int race_run(struct bench *bench)
 }
 
 const struct bench_case case_race = {
-    "race", "every output of --batches batches on a GPU, compared with the host's under random delays", race_run};
+    "race", "every output of --batches batches on a GPU, compared with the host's under random delays", .run = race_run,
+    .needs_gpu = true};

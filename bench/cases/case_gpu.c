@@ -23,7 +23,7 @@
 #include "harness/child.h"
 #include "harness/gpu.h"
 #include "harness/gpu_facts.h"
-#include "text/json_scan.h"
+#include "harness/result_rows.h"
 
 enum part { H2D, EXPAND, LOADER, LONG_STEPS, SHORT_STEPS, RACE, PARTS };
 
@@ -65,113 +65,65 @@ enum { FIGURES = sizeof figures / sizeof figures[0] };
 
 /* ---- the cases ---- */
 
-struct words {
-    const char *list[CHILD_ARGUMENTS_MAX + 1];
-    size_t count;
-    char texts[16][40]; /* of numbers */
-    size_t used;
-};
-
-static void word(struct words *words, const char *text)
-{
-    words->list[words->count++] = text;
-}
-
-static void option(struct words *words, const char *name, uint64_t number)
-{
-    char *text = words->texts[words->used++];
-    (void)snprintf(text, sizeof words->texts[0], "%" PRIu64, number);
-    word(words, name);
-    word(words, text);
-}
-
 /* Makes the command line of a part. Options of rows are left to a run file that has them. */
-static void part_words(const struct bench *bench, enum part part, const char *data, struct words *words)
+static void part_words(const struct bench *bench, enum part part, const char *data, struct child_arguments *words)
 {
     static const char *const names[PARTS] = {"h2d", "expand", "loader", "train", "train", "race"};
     const struct bench_options *options = &bench->options;
-    *words = (struct words){.count = 0};
-    word(words, names[part]);
-    word(words, "--json");
-    word(words, "--dir");
-    word(words, options->folder);
-    option(words, "--device", options->device);
+    *words = (struct child_arguments){.count = 0};
+    arguments_add(words, names[part]);
+    arguments_add(words, "--json");
+    arguments_text(words, "--dir", options->folder);
+    arguments_number(words, "--device", options->device);
     if (options->repeats)
-        option(words, "--repeats", options->repeats);
-    if (options->seconds > 0) {
-        char *text = words->texts[words->used++];
-        (void)snprintf(text, sizeof words->texts[0], "%g", options->seconds);
-        word(words, "--seconds");
-        word(words, text);
-    }
+        arguments_number(words, "--repeats", options->repeats);
+    if (options->seconds > 0)
+        arguments_real(words, "--seconds", options->seconds);
     if (part == RACE)
-        option(words, "--batches", options->batches);
+        arguments_number(words, "--batches", options->batches);
     if (part == H2D || part == EXPAND)
-        option(words, "--copy-bytes", options->copy_bytes);
+        arguments_number(words, "--copy-bytes", options->copy_bytes);
     if (part == H2D || part == RACE)
         return;
     if (!options->run_file)
-        option(words, "--seq-len", options->seq_len);
+        arguments_number(words, "--seq-len", options->seq_len);
     if (part == EXPAND)
         return;
     if (part == LOADER && !options->run_file)
-        option(words, "--rows", options->rows);
+        arguments_number(words, "--rows", options->rows);
     if (part == LONG_STEPS || part == SHORT_STEPS) {
-        word(words, "--step-ms");
-        word(words, part == LONG_STEPS ? "24.5" : "2.5");
+        arguments_real(words, "--step-ms", part == LONG_STEPS ? 24.5 : 2.5);
         if (!options->run_file)
-            option(words, "--batch-tokens", options->batch_tokens);
+            arguments_number(words, "--batch-tokens", options->batch_tokens);
     }
-    word(words, data);
+    arguments_add(words, data);
 }
 
-/* Reads a line of a case's output. Returns whether it is the row with this metric, and then fills in *found. */
-static bool read_row(const char *line, size_t bytes, const char *metric, struct bench_figure *found)
+/* Fills in the figures of a part from the JSON that its case has printed. */
+static void figures_find(const char *output, enum part part, struct bench_figure found[FIGURES])
 {
-    struct json_scan scan;
-    struct json_string name, text;
-    uint64_t count = 0;
-    bool is_row = false;
-    json_begin(&scan, line, bytes);
-    if (!json_enter_object(&scan))
-        return false;
-    while (json_member(&scan, &name)) {
-        double *const number = json_name_is(&name, "value") ? &found->value
-                               : json_name_is(&name, "min") ? &found->smallest
-                               : json_name_is(&name, "max") ? &found->largest
-                                                            : NULL;
-        if (number && json_kind(&scan) == JSON_NUMBER)
-            (void)json_real(&scan, number);
-        else if (json_name_is(&name, "metric") && json_text(&scan, &text))
-            is_row = json_name_is(&text, metric);
-        else if (json_name_is(&name, "n"))
-            (void)json_unsigned(&scan, &count);
-        else
-            (void)json_skip(&scan);
-    }
-    found->count = (size_t)count;
-    return json_end(&scan) && is_row;
-}
-
-static void find_row(const char *output, const char *metric, struct bench_figure *found)
-{
-    const struct bench_figure empty = *found;
-    for (const char *line = output; *line; line += strspn(line, "\n")) {
-        const size_t bytes = strcspn(line, "\n");
-        struct bench_figure read = empty;
-        if (read_row(line, bytes, metric, &read)) {
-            *found = read;
-            return;
+    struct result_rows rows = {0};
+    struct tokmap_error error = {0};
+    (void)result_rows_parse(&rows, output, strlen(output), "the results", &error); /* those before a wrong line count */
+    for (size_t i = 0; i < FIGURES; i++)
+        for (size_t k = 0; k < rows.count && figures[i].part == part; k++) {
+            const struct result_row *row = &rows.rows[k];
+            if (strcmp(row->metric, figures[i].row) != 0)
+                continue;
+            found[i].value = row->value;
+            found[i].smallest = row->smallest;
+            found[i].largest = row->largest;
+            found[i].count = (size_t)row->count;
+            break;
         }
-        line += bytes;
-    }
+    result_rows_free(&rows);
 }
 
 /* Runs a case in a copy of this program and picks its figures. Its failure is no reason not to run the others. */
 static int part_run(struct bench *bench, enum part part, const char *data, struct bench_figure found[FIGURES])
 {
     static char output[OUTPUT_BYTES];
-    struct words words;
+    struct child_arguments words;
     part_words(bench, part, data, &words);
     bench_say(bench, "measuring %d of %d: %s%s", part + 1, PARTS, words.list[0],
               part == LONG_STEPS    ? ", steps of 24.5 ms"
@@ -182,9 +134,7 @@ static int part_run(struct bench *bench, enum part part, const char *data, struc
         (void)fputs(output, stdout);
         (void)fflush(stdout);
     }
-    for (size_t i = 0; i < FIGURES; i++)
-        if (figures[i].part == part)
-            find_row(output, figures[i].row, &found[i]);
+    figures_find(output, part, found);
     return result;
 }
 
@@ -317,4 +267,5 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_gpu = {
-    "gpu", "all figures of the GPU path beside their bars: runs h2d, expand, loader, train, and race on a GPU", run};
+    "gpu", "all figures of the GPU path beside their bars: runs h2d, expand, loader, train, and race on a GPU",
+    .run = run, .only_named = true};

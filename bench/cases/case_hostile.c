@@ -362,4 +362,5 @@ static int run(struct bench *bench)
     return any ? CLI_FAILED : CLI_DONE;
 }
 
-const struct bench_case case_hostile = {"hostile", "work per byte of hostile input, counted, at two sizes", run};
+const struct bench_case case_hostile = {"hostile", "work per byte of hostile input, counted, at two sizes", .run = run,
+                                        .only_named = true};

@@ -2,10 +2,8 @@
 /*
  * case_loader.c - batches of shuffled windows on the host, warm.
  *
- * Four measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
- * pread, beside the plain loop over the same mapping; the waits of a consumer that takes batches at half the rate at
- * which a producer thread could deliver them; the first pass of a loader; and the memory that a process with a loader
- * uses in addition to the ring.
+ * Two measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
+ * pread, beside the plain loop over the same mapping; and the first pass of a loader.
  *
  * With --cold the case runs loader_cold() instead, and with --device case_loader_device.c.
  */
@@ -13,16 +11,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "case_loader_device.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "harness/bench_data.h"
-#include "harness/child.h"
 #include "harness/loops.h"
 #include "harness/storage.h"
 #include "platform/os.h"
@@ -39,11 +33,18 @@
  */
 
 #define DEPTH 64 /* threads of the limit, each with one read in flight */
+#define STARTING_NS 20000000
+#define READ_MOST ((uint64_t)1 << 20) /* bytes */
+
+/* Whole pages of a file. */
+struct byte_range {
+    uint64_t offset, bytes; /* bytes: at most READ_MOST */
+};
 
 struct cold {
     struct opened data;
     struct tokmap_shard_info shard; /* the largest one, from which the limit reads */
-    struct direct_pool *pool;
+    int direct;                     /* its tokens, opened with O_DIRECT; -1: the file system does not support that */
     struct byte_range *spans;
     uint64_t steps; /* of one repeat of the loader */
     uint64_t rows;  /* in those steps, and reads of one repeat of the limit */
@@ -82,6 +83,47 @@ static void cold_loader(struct bench *bench, struct cold *cold, uint64_t seed)
 
 /* ---- the limit ---- */
 
+/* Reads that threads share. */
+struct direct_reads {
+    int fd;
+    const struct byte_range *ranges;
+    uint64_t count;
+    uint64_t next;       /* number of the next range; accessed atomically */
+    uint64_t started_ns; /* 0: the threads wait until all have been started; accessed atomically */
+    int system;          /* the errno of a failure, or 0; accessed atomically */
+};
+
+/* Reads ranges until none are left, and throws the bytes away. Thread 0 says when all begin. */
+static void direct_read(void *user, uint32_t thread)
+{
+    struct direct_reads *reads = user;
+    void *buffer = NULL;
+    int system = os_memory_new(READ_MOST, false, &buffer);
+    if (!thread) {
+        os_sleep_ns(STARTING_NS);
+        __atomic_store_n(&reads->started_ns, os_clock_ns(), __ATOMIC_RELEASE);
+    }
+    while (!__atomic_load_n(&reads->started_ns, __ATOMIC_ACQUIRE))
+        os_sleep_ns(100000);
+    while (!system) {
+        const uint64_t mine = __atomic_fetch_add(&reads->next, 1, __ATOMIC_RELAXED);
+        size_t got;
+        if (mine >= reads->count)
+            break;
+        system = os_pread(reads->fd, buffer, (size_t)reads->ranges[mine].bytes, reads->ranges[mine].offset, &got);
+    }
+    os_memory_free(buffer, READ_MOST);
+    if (system)
+        __atomic_store_n(&reads->system, system, __ATOMIC_RELAXED);
+}
+
+/* Returns the smallest range of whole pages that contains the bytes [offset, offset + bytes) of a file. */
+static struct byte_range page_span(uint64_t offset, uint64_t bytes)
+{
+    const uint64_t page = os_page_bytes(), first = round_down(offset, page);
+    return (struct byte_range){first, round_up(offset + bytes, page) - first};
+}
+
 /* Finds the pages of the rows that follow those of the loader in the same order, as far as these rows are in the chosen
  * shard. Returns their number. */
 static uint64_t cold_spans(struct bench *bench, struct cold *cold, uint64_t seed)
@@ -108,12 +150,13 @@ static uint64_t cold_spans(struct bench *bench, struct cold *cold, uint64_t seed
 static void cold_limit(struct bench *bench, struct cold *cold, uint64_t seed)
 {
     const uint64_t count = cold_spans(bench, cold, seed);
-    double seconds = 0;
+    struct direct_reads reads = {.fd = cold->direct, .ranges = cold->spans, .count = count};
     /* O_DIRECT must look for cached pages of the ranges that it reads, which takes longer if there are some. */
     page_cache_drop(bench, cold->data.dataset);
-    bench_check_system(bench, direct_pool_read(cold->pool, cold->spans, count, &seconds), cold->shard.tokens_path,
-                       "The limit's reads with O_DIRECT failed.");
-    series_add(&cold->limit, (double)(count * bench->options.seq_len) / seconds);
+    os_threads_share("direct-read", DEPTH, direct_read, &reads);
+    const uint64_t ns = os_clock_ns() - reads.started_ns;
+    bench_check_system(bench, reads.system, cold->shard.tokens_path, "The limit's reads with O_DIRECT failed.");
+    series_add(&cold->limit, (double)(count * bench->options.seq_len) * 1e9 / (double)ns);
 }
 
 /* ---- the case ---- */
@@ -133,16 +176,17 @@ static void cold_open(struct bench *bench, struct cold *cold)
     cold->steps = (uint64_t)(bench_seconds(bench, 0.5) * 64000) / operand_slice(bench);
     cold->steps = max64(1, min64(cold->steps, windows / bench->options.batch / 2));
     cold->rows = cold->steps * operand_slice(bench);
-    if ((bench->options.seq_len + 1) * cold->data.info.width > DIRECT_READ_MOST - 2 * os_page_bytes())
+    if ((bench->options.seq_len + 1) * cold->data.info.width > READ_MOST - 2 * os_page_bytes())
         bench_check(bench, error_set(&bench->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                                      "A window is larger than one read of the limit (1 MiB); give a smaller "
                                      "--seq-len."));
     cold->spans = bench_new(bench, cold->rows, sizeof *cold->spans);
-    const int system = direct_pool_new(&cold->pool, cold->shard.tokens_path, DEPTH);
+    cold->direct = -1;
+    const int system = os_open(cold->shard.tokens_path, OS_READ_DIRECT, &cold->direct);
     if (system == EINVAL)
         bench_say(bench, "the file system does not support O_DIRECT, so the results have no limit");
     else
-        bench_check_system(bench, system, cold->shard.tokens_path, "The limit's threads cannot be started.");
+        bench_check_system(bench, system, cold->shard.tokens_path, "The tokens cannot be opened with O_DIRECT.");
 }
 
 /* Runs it. Its results have the case name "cold". */
@@ -155,13 +199,14 @@ static int loader_cold(struct bench *bench)
     while (repeats_next(&repeats)) {
         const uint64_t seed = repeats.number + 1; /* other windows in each repeat */
         const bool limit_first = repeats.number % 2;
-        if (limit_first && cold.pool)
+        if (limit_first && cold.direct >= 0)
             cold_limit(bench, &cold, seed);
         cold_loader(bench, &cold, seed);
-        if (!limit_first && cold.pool)
+        if (!limit_first && cold.direct >= 0)
             cold_limit(bench, &cold, seed);
     }
-    direct_pool_free(cold.pool);
+    if (cold.direct >= 0)
+        os_close(cold.direct);
     free(cold.spans);
     tokmap_dataset_close(cold.data.dataset);
     bench_result(bench, "tokens_per_s", "tokens/s", &cold.rate, cold.limit.count ? &cold.limit : NULL);
@@ -182,26 +227,131 @@ static int loader_cold(struct bench *bench)
 
 /* ==== the case `loader` ==== */
 
+/* ---- the plain loop ---- */
+
+/* The limit of the loader is a loop in plain C that reads windows and widens them into inputs and targets. It has no
+ * order to compute, no ids to check, no ring and no statistics. */
+
+/* Windows of a dataset in random order, each inside a single shard. Their pages are populated. */
+struct plain {
+    const uint8_t **at; /* address of each window's first byte */
+    uint64_t *first;    /* number of its first token in the dataset */
+    uint64_t count, next;
+    uint64_t seq_len; /* each window has seq_len + 1 tokens */
+    uint64_t shift;   /* number of the first token of window 0 */
+    uint32_t width;
+    /* The tokens of the dataset's first shard, to be read with bare calls of pread(). */
+    int fd;
+    uint64_t file_windows; /* that end in this file */
+    uint8_t *window;       /* memory for one */
+};
+
+/* Returns the number of the next window, and advances to the one after it. */
+static uint64_t plain_next(struct plain *plain)
+{
+    const uint64_t index = plain->next;
+    plain->next = index + 1 == plain->count ? 0 : index + 1;
+    return index;
+}
+
+static enum tokmap_status windows_find(struct plain *plain, const struct tokmap_dataset *dataset, uint64_t all,
+                                       uint64_t most, struct tokmap_error *error)
+{
+    struct tokmap_order order;
+    enum tokmap_status status = tokmap_order_init(&order, all, 2, "bench", 0);
+    for (uint64_t draw = 0; !status && draw < all && plain->count < most; draw++) {
+        struct tokmap_span spans[2];
+        size_t used = 0;
+        const uint64_t first = plain->shift + tokmap_order_window(&order, draw) * plain->seq_len;
+        status = tokmap_dataset_view(dataset, first, plain->seq_len + 1, spans, 2, &used, error);
+        if (status == TOKMAP_ERROR_LIMIT || (!status && used != 1)) {
+            status = TOKMAP_OK; /* the window crosses the boundary of two shards */
+            continue;
+        }
+        if (status)
+            break;
+        plain->first[plain->count] = first;
+        plain->at[plain->count++] = spans[0].tokens;
+    }
+    if (!status && !plain->count)
+        status = error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                           "No shard is long enough for a window of %" PRIu64 " tokens; give a smaller --seq-len.",
+                           plain->seq_len + 1);
+    return status;
+}
+
+/* Chooses windows of --seq-len + 1 tokens, one after another from token seq_len / 3 on: those of all epochs of a run
+ * but the first begin at such a shift, so a window of 4 KiB has parts of two pages. The dataset must be mapped and must
+ * stay open while the windows are used. Ends the program with a message if no shard is long enough for one. */
+static void plain_open(struct bench *bench, struct plain *plain, const struct run_data *data)
+{
+    const struct tokmap_dataset *dataset = data->source.dataset;
+    const uint64_t seq_len = bench->options.seq_len, tokens = data->info.tokens;
+    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
+    if (tokens <= seq_len)
+        bench_check(bench, error_set(&bench->error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                                     "The dataset has %" PRIu64 " tokens, but a window needs %" PRIu64
+                                     "; give a smaller --seq-len.",
+                                     tokens, seq_len + 1));
+    *plain = (struct plain){
+        .seq_len = seq_len, .shift = min64(seq_len / 3, tokens - 1 - seq_len), .width = data->info.width};
+    const uint64_t all = (tokens - 1 - plain->shift) / seq_len, most = min64(all, READER_WINDOWS_MOST);
+    plain->at = bench_new(bench, most, sizeof *plain->at);
+    plain->first = bench_new(bench, most, sizeof *plain->first);
+    bench_check(bench, windows_find(plain, dataset, all, most, &bench->error));
+    for (uint64_t i = 0; i < plain->count; i++)
+        (void)os_map_populate(plain->at[i], (seq_len + 1) * plain->width); /* if this fails, the first repeat faults */
+    bench_check(bench, tokmap_dataset_shard(dataset, 0, &shard, &bench->error));
+    plain->file_windows = max64(1, (shard.tokens - min64(1 + plain->shift, shard.tokens)) / seq_len);
+    plain->window = bench_new(bench, seq_len + 1, plain->width);
+    bench_check_system(bench, os_open(shard.tokens_path, OS_READ, &plain->fd), shard.tokens_path,
+                       "The tokens cannot be opened.");
+}
+
+static void plain_close(struct plain *plain)
+{
+    os_close(plain->fd);
+    free(plain->window);
+    free(plain->at);
+    free(plain->first);
+}
+
+/* Reads the file's window in place of the dataset's window, which can be in another shard. */
+static const uint8_t *plain_read(const struct plain *plain, uint64_t index)
+{
+    const uint64_t seq_len = plain->seq_len, shift = plain->shift;
+    const uint64_t window = (plain->first[index] - shift) / seq_len % plain->file_windows;
+    size_t got;
+    (void)os_pread(plain->fd, plain->window, (size_t)((seq_len + 1) * plain->width),
+                   (shift + window * seq_len) * plain->width, &got);
+    return plain->window;
+}
+
+static void plain_batch(struct plain *plain, uint64_t rows, const struct outputs *outputs, enum tokmap_id_type type,
+                        bool by_pread)
+{
+    const uint64_t row_bytes = plain->seq_len * (type == TOKMAP_ID_I64 ? 8 : 4);
+    uint8_t *inputs = outputs->inputs, *targets = outputs->targets;
+    for (uint64_t row = 0; row < rows; row++) {
+        const uint64_t index = plain_next(plain);
+        plain_widen_base(by_pread ? plain_read(plain, index) : plain->at[index], plain->width, plain->seq_len, type,
+                         inputs + row * row_bytes, targets + row * row_bytes);
+    }
+}
+
+/* ---- what is measured ---- */
+
 struct found {
     /* Rates in tokens per second, and processor seconds per million tokens. */
-    struct series i32, i64, unaligned, pread, cpu, cpu_pread, first_pass_pread, producer, producer_pread, paced;
-    struct series plain_i32, plain_i64, plain_i32_inputs, plain_pread;
-    /* Microseconds of calls. idle: of the empty stretch between two looks at the clock. */
-    struct spread next, plain_next;
-    struct spread wait, idle, taken, ahead;
-    struct series waits;
+    struct series i32, i64, pread, cpu, cpu_pread, plain_i32, plain_i64, plain_pread;
+    struct spread next, plain_next; /* microseconds of calls */
 };
 
 struct loader_case {
     struct tokmap_run *mapped_run, *pread_run;
     struct reader mapped, pread; /* without a producer thread */
-    /* With a producer thread: two that write outputs, and one that returns row pointers only. */
-    struct reader ahead, ahead_pread, rows;
-    uint64_t windows_of_run;
-    struct windows windows; /* of the plain loop */
-    struct plain_file file; /* file from which it reads them with pread */
-    uint64_t next;          /* index of its next window */
-    struct samples samples, gaps;
+    struct plain plain;
+    struct samples samples;
     struct found *found;
 };
 
@@ -210,7 +360,6 @@ struct loader_case {
 static void flat_out_open(struct bench *bench, struct loader_case *it, const char *name)
 {
     const struct tokmap_loader_options options = reader_options(bench, 0, READER_BOTH);
-    struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     it->mapped_run = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER);
     it->pread_run = run_make(bench, name, TOKMAP_READ_PREAD, 1, TOKMAP_FOREVER);
     reader_open(bench, &it->mapped, it->mapped_run, &options);
@@ -218,42 +367,30 @@ static void flat_out_open(struct bench *bench, struct loader_case *it, const cha
     const struct run_data data = run_get_data(bench, it->mapped_run);
     page_cache_warm(bench, data.source.dataset); /* before any page is mapped */
     /* The plain loop reads the same mapping as the loader, so both have the same page sizes. */
-    windows_new(bench, &it->windows, data.source.dataset, READER_WINDOWS_MOST, 2);
-    bench_check(bench, tokmap_dataset_shard(data.source.dataset, 0, &shard, &bench->error));
-    plain_file_open(bench, &it->file, &it->windows, &shard);
-    it->windows_of_run = data.source.windows;
-    (void)reader_first_pass(bench, &it->mapped, it->windows_of_run);
+    plain_open(bench, &it->plain, &data);
+    (void)reader_first_pass(bench, &it->mapped, data.source.windows);
+    (void)reader_first_pass(bench, &it->pread, data.source.windows);
+}
+
+/* Runs the plain loop as the limit of the loader's outputs of `type`. If samples is not NULL, the time of each batch is
+ * added to it. Returns tokens per second. */
+static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_id_type type, bool by_pread,
+                           struct samples *samples)
+{
+    const uint64_t length = (uint64_t)(bench_seconds(bench, 0.4) * 1e9), rows = bench->options.rows;
     const uint64_t started = os_clock_ns();
-    const uint64_t batches = reader_first_pass(bench, &it->pread, it->windows_of_run);
-    const double seconds = (double)(os_clock_ns() - started) / 1e9;
-    series_add(&it->found->first_pass_pread,
-               (double)(batches * bench->options.rows * bench->options.seq_len) / seconds);
-}
-
-/* Runs the plain loop as the limit of the loader's outputs of `type`. samples may be NULL. */
-static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_id_type type, bool with_targets,
-                           const struct plain_file *file, struct samples *samples)
-{
-    const struct plain_loop loop = {.widen = plain_widen_base,
-                                    .windows = &it->windows,
-                                    .outputs = &it->mapped.outputs,
-                                    .rows = bench->options.rows,
-                                    .type = type,
-                                    .with_targets = with_targets,
-                                    .file = file};
-    return plain_loop_repeat(&loop, &it->next, bench_seconds(bench, 0.4), samples);
-}
-
-/* Outputs at 16 modulo 64 bytes, which is where malloc() puts large blocks. The buffers have room for int64. */
-static double unaligned_repeat(struct bench *bench, struct reader *reader, double seconds)
-{
-    const struct tokmap_out aligned = reader->out;
-    reader->out.inputs = (char *)aligned.inputs + 16;
-    reader->out.targets = (char *)aligned.targets + 16;
-    const double rate = reader_repeat(bench, reader, TOKMAP_ID_I32, seconds, NULL, NULL);
-    reader->out.inputs = aligned.inputs;
-    reader->out.targets = aligned.targets;
-    return rate;
+    uint64_t batches = 0, now = started;
+    while (now - started < length) {
+        const int looks_after = samples ? 1 : 16; /* batches for each look at the clock */
+        for (int i = 0; i < looks_after; i++)
+            plain_batch(&it->plain, rows, &it->mapped.outputs, type, by_pread);
+        const uint64_t then = os_clock_ns();
+        if (samples)
+            samples_add(samples, then - now);
+        now = then;
+        batches += (uint64_t)looks_after;
+    }
+    return (double)(batches * rows * bench->options.seq_len) / ((double)(now - started) / 1e9);
 }
 
 static void flat_out_repeat(struct bench *bench, struct loader_case *it)
@@ -263,93 +400,25 @@ static void flat_out_repeat(struct bench *bench, struct loader_case *it)
     double cpu = 0;
     series_add(&found->i32, reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, NULL, &cpu));
     series_add(&found->cpu, cpu);
-    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, NULL));
-    series_add(&found->unaligned, unaligned_repeat(bench, &it->mapped, seconds));
+    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_ID_I32, false, NULL));
     series_add(&found->i64, reader_repeat(bench, &it->mapped, TOKMAP_ID_I64, seconds, NULL, NULL));
-    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_ID_I64, true, NULL, NULL));
+    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_ID_I64, false, NULL));
     series_add(&found->pread, reader_repeat(bench, &it->pread, TOKMAP_ID_I32, seconds, NULL, &cpu));
     series_add(&found->cpu_pread, cpu);
-    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_ID_I32, true, &it->file, NULL));
-    series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_ID_I32, false, NULL, NULL));
+    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL));
     samples_clear(&it->samples);
     (void)reader_repeat(bench, &it->mapped, TOKMAP_ID_I32, seconds, &it->samples, NULL);
     spread_add(&found->next, &it->samples, 1000);
     samples_clear(&it->samples);
-    (void)plain_repeat(bench, it, TOKMAP_ID_I32, true, NULL, &it->samples);
+    (void)plain_repeat(bench, it, TOKMAP_ID_I32, false, &it->samples);
     spread_add(&found->plain_next, &it->samples, 1000);
-}
-
-/* ---- with a producer thread, and a consumer at half its rate ---- */
-
-/* Takes a batch in each period and spins for the rest of it. it->samples receives the time of each call. it->gaps
- * receives the time between two looks at the clock with nothing in between: what the machine alone does to a consumer.
- */
-static void paced_repeat(struct bench *bench, struct loader_case *it, struct reader *reader, uint64_t period_ns)
-{
-    const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), started = os_clock_ns();
-    uint64_t due = started;
-    samples_clear(&it->samples);
-    samples_clear(&it->gaps);
-    while (due - started < length && !bench_stopped()) {
-        const uint64_t before = os_clock_ns();
-        if (reader_next(reader))
-            bench_failed(bench, &reader->error);
-        const uint64_t after = os_clock_ns(), again = os_clock_ns();
-        samples_add(&it->samples, after - before);
-        samples_add(&it->gaps, again - after);
-        due += period_ns;
-        if (due < again) /* after a delay, do not try to catch up */
-            due = again;
-        while (os_clock_ns() < due)
-            os_relax();
-    }
-}
-
-static void producer_open(struct bench *bench, struct loader_case *it)
-{
-    const struct tokmap_loader_options both = reader_options(bench, 1, READER_BOTH), rows = reader_options(bench, 1, 0);
-    reader_open(bench, &it->ahead, it->mapped_run, &both);
-    (void)reader_first_pass(bench, &it->ahead, it->windows_of_run);
-    reader_open(bench, &it->ahead_pread, it->pread_run, &both);
-    (void)reader_first_pass(bench, &it->ahead_pread, it->windows_of_run);
-    reader_open(bench, &it->rows, it->mapped_run, &rows);
-    (void)reader_first_pass(bench, &it->rows, it->windows_of_run);
-}
-
-static void producer_repeat(struct bench *bench, struct loader_case *it)
-{
-    struct tokmap_stats before, after;
-    struct found *found = it->found;
-    const uint64_t tokens = bench->options.rows * bench->options.seq_len;
-    const double seconds = bench_seconds(bench, 1) / 2;
-    series_add(&found->producer, reader_repeat(bench, &it->ahead, TOKMAP_ID_I32, seconds, NULL, NULL));
-    series_add(&found->producer_pread, reader_repeat(bench, &it->ahead_pread, TOKMAP_ID_I32, seconds, NULL, NULL));
-    series_add(&found->paced, series_median(&found->producer) / 2);
-    const uint64_t period = (uint64_t)(2e9 * (double)tokens / series_median(&found->producer));
-    reader_fill(bench, &it->ahead);
-    reader_stats(&it->ahead, &before);
-    paced_repeat(bench, it, &it->ahead, period);
-    reader_stats(&it->ahead, &after);
-    series_add(&found->wait.p50, waits_at(&before, &after, 0.5) / 1000);
-    series_add(&found->wait.p99, waits_at(&before, &after, 0.99) / 1000);
-    series_add(&found->wait.p999, waits_at(&before, &after, 0.999) / 1000);
-    series_add(&found->wait.largest, waits_at(&before, &after, 1) / 1000);
-    series_add(&found->waits, (double)(after.waits - before.waits));
-    spread_add(&found->ahead, &it->samples, 1000);
-    spread_add(&found->idle, &it->gaps, 1000);
-    /* A call that returns row pointers only consists of the hand-over of a slot. */
-    reader_fill(bench, &it->rows);
-    paced_repeat(bench, it, &it->rows, period);
-    spread_add(&found->taken, &it->samples, 1000);
 }
 
 /* ---- the first pass, which maps pages and compares them with their hashes, beside the pass after it ---- */
 
-#define FIRST_PASS_CHILD "first-pass" /* the copy of this program whose system calls are counted */
-
 /* Makes `passes` passes of a loader that has just been opened, and sets rates[i] to the tokens per second of pass i.
- * Returns the batches of a pass, which ends after READER_WINDOWS_MOST rows. */
-static uint64_t passes_make(struct bench *bench, const char *name, uint32_t threads, uint32_t passes, double *rates)
+ * A pass ends after READER_WINDOWS_MOST rows. */
+static void passes_make(struct bench *bench, const char *name, uint32_t threads, uint32_t passes, double *rates)
 {
     const struct tokmap_loader_options options = reader_options(bench, threads, READER_BOTH);
     struct tokmap_run *run = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER);
@@ -365,105 +434,22 @@ static uint64_t passes_make(struct bench *bench, const char *name, uint32_t thre
     }
     reader_close(&reader);
     tokmap_run_close(run);
-    return batches;
-}
-
-static int child_first_pass(struct bench *bench)
-{
-    double rate;
-    (void)printf("batches=%" PRIu64 "\n", passes_make(bench, bench->options.dataset, 0, 1, &rate));
-    return CLI_DONE;
-}
-
-/* Returns the system calls for a batch that strace counts in a copy of this program, those of its start included; 0
- * without strace. */
-static double calls_count(struct bench *bench, const char *name)
-{
-    static const char strace[] = "/usr/bin/strace";
-    char output[8192] = "", rows[32], seq_len[32];
-    struct os_stat program;
-    if (os_stat(strace, &program)) {
-        bench_say(bench, "%s is missing, so system calls are not counted", strace);
-        return 0;
-    }
-    (void)snprintf(rows, sizeof rows, "%" PRIu64, bench->options.rows);
-    (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, bench->options.seq_len);
-    const char *const arguments[] = {
-        "-fqqc",     "-Ucalls,name", "-o",    "/dev/stdout", bench->self, CHILD_MARK, FIRST_PASS_CHILD,
-        bench->name, "--seq-len",    seq_len, "--rows",      rows,        name,       NULL};
-    child_run(bench, strace, arguments, output, sizeof output, NULL);
-    const char *line = strstr(output, " total\n");
-    while (line && line > output && line[-1] != '\n')
-        line--;
-    return line ? strtod(line, NULL) / child_number(output, "batches") : 0;
 }
 
 /* Measures the first pass. The dataset must be in the page cache, and this process must have no mapping of it. */
 static void measure_first_pass(struct bench *bench, const char *name)
 {
-    static struct series first[2], second[2], calls;
+    static struct series first[2], second[2];
     struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_ALL_COUNT);
     while (repeats_next(&repeats))
         for (uint32_t threads = 0; threads < 2; threads++) {
             double rates[2] = {0, 0};
-            (void)passes_make(bench, name, threads, 2, rates);
+            passes_make(bench, name, threads, 2, rates);
             series_add(&first[threads], rates[0]);
             series_add(&second[threads], rates[1]);
         }
-    const double found = calls_count(bench, name);
-    bench_stop_check(bench);
     bench_result(bench, "tokens_per_s_first_pass", "tokens/s", &first[0], &second[0]);
     bench_result(bench, "tokens_per_s_first_pass_producer", "tokens/s", &first[1], &second[1]);
-    if (found > 0)
-        series_add(&calls, found);
-    bench_result(bench, "first_pass_system_calls", "calls", &calls, NULL);
-}
-
-/* ---- memory: measured in a child process, without this process's buffers ---- */
-
-static int child_rss(struct bench *bench)
-{
-    const struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
-    struct tokmap_run *run = run_make(bench, bench->options.dataset, TOKMAP_READ_PREAD, 3, TOKMAP_FOREVER);
-    struct reader reader;
-    struct tokmap_stats stats = TOKMAP_STATS_INIT;
-    uint64_t most = 0;
-    reader_open(bench, &reader, run, &options);
-    const uint64_t length = (uint64_t)(bench_seconds(bench, 0.5) * 1e9), started = os_clock_ns();
-    for (uint64_t i = 0; i < 1000 || os_clock_ns() - started < length; i++) {
-        reader_take(bench, &reader, 1);
-        if (i % 500 == 499)
-            most = max64(most, os_memory_resident());
-    }
-    reader_stats(&reader, &stats);
-    (void)printf("rss=%" PRIu64 " ring=%" PRIu64 "\n", most, stats.ring_bytes);
-    reader_close(&reader);
-    tokmap_run_close(run);
-    return CLI_DONE;
-}
-
-static double memory_above_ring(struct bench *bench, const char *name)
-{
-    char output[256] = "";
-    child_run_copy(bench, "rss", name, output, sizeof output, NULL);
-    return (child_number(output, "rss") - child_number(output, "ring")) / 1048576;
-}
-
-static void measure_memory(struct bench *bench, const char *name)
-{
-    static struct series given, sparse;
-    char huge[BENCH_PATH];
-    const bool supported = dataset_make_sparse(bench, "rss", 1, (uint64_t)2000000000000, huge);
-    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 3), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats)) {
-        series_add(&given, memory_above_ring(bench, name));
-        if (supported)
-            series_add(&sparse, memory_above_ring(bench, huge));
-    }
-    const bool worse = sparse.count && series_median(&sparse) > series_median(&given);
-    bench_result(bench, "rss_above_ring_mib", "MiB", worse ? &sparse : &given, NULL);
-    bench_result(bench, "rss_above_ring_mib_dataset", "MiB", &given, NULL);
-    bench_result(bench, "rss_above_ring_mib_4tb", "MiB", &sparse, NULL);
 }
 
 /* ---- the case ---- */
@@ -471,22 +457,12 @@ static void measure_memory(struct bench *bench, const char *name)
 static void print_found(struct bench *bench, const struct found *found)
 {
     bench_result(bench, "tokens_per_s", "tokens/s", &found->i32, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_unaligned", "tokens/s", &found->unaligned, &found->plain_i32);
     bench_result(bench, "tokens_per_s_i64", "tokens/s", &found->i64, &found->plain_i64);
     bench_result(bench, "tokens_per_s_pread", "tokens/s", &found->pread, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_first_pass_pread", "tokens/s", &found->first_pass_pread, NULL);
     bench_result(bench, "plain_pread_tokens_per_s", "tokens/s", &found->plain_pread, NULL);
-    bench_result(bench, "plain_inputs_alone_tokens_per_s", "tokens/s", &found->plain_i32_inputs, NULL);
     bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &found->cpu, NULL);
     bench_result(bench, "cpu_s_per_mtok_pread", "s/Mtoken", &found->cpu_pread, NULL);
     bench_spread(bench, "next", "us", &found->next, &found->plain_next);
-    bench_result(bench, "tokens_per_s_producer", "tokens/s", &found->producer, &found->plain_i32);
-    bench_result(bench, "tokens_per_s_producer_pread", "tokens/s", &found->producer_pread, &found->plain_i32);
-    bench_result(bench, "paced_tokens_per_s", "tokens/s", &found->paced, NULL);
-    bench_spread(bench, "wait", "us", &found->wait, NULL);
-    bench_spread(bench, "next_ahead", "us", &found->ahead, &found->plain_next);
-    bench_spread_alone(bench, "take", "us", &found->taken, &found->idle);
-    bench_result(bench, "waits", "calls", &found->waits, NULL);
     const double rate = series_median(&found->i32), plain = series_median(&found->plain_i32);
     bench_answer(
         bench,
@@ -500,40 +476,27 @@ static int run(struct bench *bench)
 {
     static struct found found;
     struct loader_case it = {.found = &found};
-    if (bench->options.child)
-        return !strcmp(bench->options.child, FIRST_OPENING_CHILD) ? first_opening_child(bench)
-               : !strcmp(bench->options.child, FIRST_PASS_CHILD)  ? child_first_pass(bench)
-                                                                  : child_rss(bench);
-    if (bench->options.device_given)
-        return loader_device(bench);
+    if (bench->options.child || bench->options.device_given)
+        return case_loader_device.run(bench);
     if (bench->options.cold)
         return loader_cold(bench);
     const char *name = dataset_name(bench);
     bench_samples_new(bench, &it.samples, (size_t)1 << 21);
-    bench_samples_new(bench, &it.gaps, (size_t)1 << 21);
     flat_out_open(bench, &it, name);
     struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_ALL_COUNT);
     while (repeats_next(&repeats))
         flat_out_repeat(bench, &it);
-    producer_open(bench, &it);
-    repeats = repeats_begin(bench, bench_repeats(bench, 5), REPEATS_ALL_COUNT);
-    while (repeats_next(&repeats))
-        producer_repeat(bench, &it);
-    struct reader *const readers[] = {&it.mapped, &it.pread, &it.ahead, &it.ahead_pread, &it.rows};
-    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
-        reader_close(readers[i]);
-    plain_file_close(&it.file);
-    windows_free(&it.windows);
+    reader_close(&it.mapped);
+    reader_close(&it.pread);
+    plain_close(&it.plain);
     tokmap_run_close(it.mapped_run);
     tokmap_run_close(it.pread_run);
     samples_free(&it.samples);
-    samples_free(&it.gaps);
     print_found(bench, &found);
     measure_first_pass(bench, name);
-    measure_memory(bench, name);
     return CLI_DONE;
 }
 
 const struct bench_case case_loader = {
-    "loader", "batches on the host: rate, latency, CPU time, waits, memory; --cold: from storage; --device: to a GPU",
-    run};
+    "loader", "batches on the host: rate, latency, CPU time, the first pass; --cold: from storage; --device: to a GPU",
+    .run = run, .reads_files = true};

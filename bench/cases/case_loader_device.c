@@ -9,8 +9,9 @@
  * loader's own calls, in both threads. The other makes the calls that a batch cannot do without,
  * in the same order, on streams and events that belong to this case.
  */
-#include "case_loader_device.h"
+#include "cases.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,207 @@
 #include "harness/storage.h"
 #include "platform/os.h"
 #include "tokmap/cuda.h"
+
+/* ==== calls of the driver, counted ==== */
+
+/*
+ * Counts and times the calls of the CUDA driver that a loader makes, in both of its threads.
+ *
+ * driver_calls_begin() replaces functions in the driver's table, through which the library makes all its calls, by
+ * functions that count, look at the clock, and call the driver. So what is counted is what the loader does, not a copy
+ * of it. All functions that a batch could call are replaced; those for finding devices and loading modules are not.
+ */
+
+/* The calls of one thread between driver_calls_count(true) and driver_calls_count(false). */
+struct driver_calls {
+    uint64_t calls;
+    uint64_t waiting; /* of these, calls that allocate, free, or wait for the GPU. The producer's waits for a copy that
+                         a lap of the ring ago was enqueued are not among them */
+    double us;        /* the time that they take: for each function its median, times its calls */
+};
+
+/* The functions that are replaced, as XX(waits, field, arguments, passed):
+ *   waits    1: it allocates, frees, or waits for the GPU; 2: it does that in the consumer, and in the producer it
+ *            waits for a copy that was enqueued a lap of the ring ago
+ *   passed   the names of the arguments */
+#define COUNTED_CALLS(XX)                                                                                              \
+    XX(0, ctx_push, (struct CUctx_st * context), (context))                                                            \
+    XX(0, ctx_pop, (struct CUctx_st * *context), (context))                                                            \
+    XX(0, ctx_set_current, (struct CUctx_st * context), (context))                                                     \
+    XX(0, ctx_get_current, (struct CUctx_st * *context), (context))                                                    \
+    XX(0, ctx_get_id, (struct CUctx_st * context, unsigned long long *id), (context, id))                              \
+    XX(0, ctx_get_device, (int *device), (device))                                                                     \
+    XX(1, ctx_synchronize, (void), ())                                                                                 \
+    XX(0, exchange_capture_mode, (int *mode), (mode))                                                                  \
+    XX(0, stream_get_ctx, (struct CUstream_st * stream, struct CUctx_st * *context), (stream, context))                \
+    XX(0, stream_get_both_ctx,                                                                                         \
+       (struct CUstream_st * stream, struct CUctx_st * *context, struct CUgreenCtx_st * *green),                       \
+       (stream, context, green))                                                                                       \
+    XX(0, stream_is_capturing, (struct CUstream_st * stream, int *capturing), (stream, capturing))                     \
+    XX(1, stream_create, (struct CUstream_st * *stream, unsigned flags), (stream, flags))                              \
+    XX(1, stream_create_with_priority, (struct CUstream_st * *stream, unsigned flags, int priority),                   \
+       (stream, flags, priority))                                                                                      \
+    XX(1, stream_destroy, (struct CUstream_st * stream), (stream))                                                     \
+    XX(0, stream_wait_event, (struct CUstream_st * stream, struct CUevent_st * event, unsigned flags),                 \
+       (stream, event, flags))                                                                                         \
+    XX(1, stream_synchronize, (struct CUstream_st * stream), (stream))                                                 \
+    XX(0, stream_query, (struct CUstream_st * stream), (stream))                                                       \
+    XX(1, event_create, (struct CUevent_st * *event, unsigned flags), (event, flags))                                  \
+    XX(1, event_destroy, (struct CUevent_st * event), (event))                                                         \
+    XX(0, event_record, (struct CUevent_st * event, struct CUstream_st * stream), (event, stream))                     \
+    XX(0, event_query, (struct CUevent_st * event), (event))                                                           \
+    XX(2, event_synchronize, (struct CUevent_st * event), (event))                                                     \
+    XX(1, mem_alloc, (uint64_t * address, size_t bytes), (address, bytes))                                             \
+    XX(1, mem_free, (uint64_t address), (address))                                                                     \
+    XX(1, host_register, (void *memory, size_t bytes, unsigned flags), (memory, bytes, flags))                         \
+    XX(1, host_unregister, (void *memory), (memory))                                                                   \
+    XX(1, host_alloc, (void **memory, size_t bytes, unsigned flags), (memory, bytes, flags))                           \
+    XX(1, host_free, (void *memory), (memory))                                                                         \
+    XX(0, copy_to_device, (uint64_t into, const void *from, size_t bytes, struct CUstream_st *stream),                 \
+       (into, from, bytes, stream))                                                                                    \
+    XX(0, copy_to_host, (void *into, uint64_t from, size_t bytes, struct CUstream_st *stream),                         \
+       (into, from, bytes, stream))                                                                                    \
+    XX(0, copy_on_device, (uint64_t into, uint64_t from, size_t bytes, struct CUstream_st * stream),                   \
+       (into, from, bytes, stream))                                                                                    \
+    XX(1, copy_to_device_now, (uint64_t into, const void *from, size_t bytes), (into, from, bytes))                    \
+    XX(1, copy_to_host_now, (void *into, uint64_t from, size_t bytes), (into, from, bytes))                            \
+    XX(0, memset_bytes, (uint64_t into, unsigned char value, size_t count, struct CUstream_st *stream),                \
+       (into, value, count, stream))                                                                                   \
+    XX(0, launch_kernel,                                                                                               \
+       (struct CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,              \
+        unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments,       \
+        void **extra),                                                                                                 \
+       (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, arguments, extra))          \
+    XX(0, pointer_get_attribute, (void *value, int attribute, uint64_t address), (value, attribute, address))
+
+enum {
+#define CALL_NUMBER(waits, field, arguments, passed) CALL_##field,
+    COUNTED_CALLS(CALL_NUMBER)
+#undef CALL_NUMBER
+        CALLS
+};
+
+static const int call_waits[CALLS] = {
+#define CALL_WAITS(waits, field, arguments, passed) waits,
+    COUNTED_CALLS(CALL_WAITS)
+#undef CALL_WAITS
+};
+
+enum { CONSUMER, PRODUCER, CALL_SIDES };
+#define SAMPLES_MOST ((size_t)1 << 14)
+
+static struct cuda_driver *driver_table; /* NULL: driver_calls_begin() was not called */
+static struct cuda_driver driver_real;   /* as the table was */
+static uint64_t call_counts[CALL_SIDES][CALLS];
+static struct samples call_samples[CALL_SIDES][CALLS];
+static int calls_counting;                        /* atomic */
+static __thread bool is_consumer, inside_of_next; /* of a thread */
+
+/* Returns the side for which a call of this thread call_counts, or CALL_SIDES. */
+static int side_of_call(void)
+{
+    if (!__atomic_load_n(&calls_counting, __ATOMIC_ACQUIRE) || (is_consumer && !inside_of_next))
+        return CALL_SIDES;
+    return is_consumer ? CONSUMER : PRODUCER;
+}
+
+static void call_note(int side, int call, uint64_t ns)
+{
+    call_counts[side][call]++;
+    samples_add(&call_samples[side][call], ns);
+}
+
+#define COUNTED_CALL(waits, field, arguments, passed)                                                                  \
+    static int counted_##field arguments                                                                               \
+    {                                                                                                                  \
+        const int side = side_of_call();                                                                               \
+        if (side == CALL_SIDES)                                                                                        \
+            return driver_real.field passed;                                                                           \
+        const uint64_t began = os_clock_ns();                                                                          \
+        const int result = driver_real.field passed;                                                                   \
+        call_note(side, CALL_##field, os_clock_ns() - began);                                                          \
+        return result;                                                                                                 \
+    }
+COUNTED_CALLS(COUNTED_CALL)
+#undef COUNTED_CALL
+
+/* Counts from now on, beginning at zero, or does not count any more. The consumer's calls count only while
+ * inside_of_next is true, so that the calls of the benchmark itself do not. */
+static void driver_calls_count(bool count)
+{
+    if (count) {
+        memset(call_counts, 0, sizeof call_counts);
+        for (int side = 0; side < CALL_SIDES; side++)
+            for (int call = 0; call < CALLS; call++)
+                samples_clear(&call_samples[side][call]);
+    }
+    __atomic_store_n(&calls_counting, count, __ATOMIC_RELEASE);
+}
+
+/* Begins on a driver that no other thread uses yet. The calling thread is the consumer, all others are producers. */
+static void driver_calls_begin(struct bench *bench, const struct cuda_driver *driver)
+{
+    assert(!driver_table);
+    is_consumer = true;
+    driver_table = (struct cuda_driver *)(uintptr_t)driver;
+    driver_real = *driver_table;
+    for (int side = 0; side < CALL_SIDES; side++)
+        for (int call = 0; call < CALLS; call++)
+            bench_samples_new(bench, &call_samples[side][call], SAMPLES_MOST);
+#define REPLACE_CALL(waits, field, arguments, passed) driver_table->field = driver_real.field ? counted_##field : NULL;
+    COUNTED_CALLS(REPLACE_CALL)
+#undef REPLACE_CALL
+}
+
+/* Restores the table, at a time when no other thread uses the driver. */
+static void driver_calls_end(void)
+{
+    if (!driver_table)
+        return;
+    *driver_table = driver_real;
+    driver_table = NULL;
+    is_consumer = false;
+    driver_calls_count(false);
+    for (int side = 0; side < CALL_SIDES; side++)
+        for (int call = 0; call < CALLS; call++)
+            samples_free(&call_samples[side][call]);
+}
+
+/* Returns the time between two looks at the clock, which is a part of every sample; 0 without memory. */
+static double look_ns(void)
+{
+    struct samples looks = {.ns = NULL};
+    double ns = 0;
+    if (samples_new(&looks, 1000)) {
+        for (size_t i = 0; i < 1000; i++) {
+            const uint64_t from = os_clock_ns();
+            samples_add(&looks, os_clock_ns() - from);
+        }
+        ns = samples_at(&looks, 0.5);
+    }
+    samples_free(&looks);
+    return ns;
+}
+
+static void calls_read_side(int side, double clock, struct driver_calls *found)
+{
+    *found = (struct driver_calls){.calls = 0};
+    for (int call = 0; call < CALLS; call++) {
+        const uint64_t count = call_counts[side][call];
+        const double ns = count ? samples_at(&call_samples[side][call], 0.5) - clock : 0;
+        found->calls += count;
+        found->waiting += call_waits[call] == 1 || (call_waits[call] && side == CONSUMER) ? count : 0;
+        found->us += ns > 0 ? ns * (double)count / 1000 : 0;
+    }
+}
+
+/* Fills in what was counted. To be called once the other threads make no more calls. */
+static void driver_calls_read(struct driver_calls *consumer, struct driver_calls *producer)
+{
+    const double clock = look_ns();
+    calls_read_side(CONSUMER, clock, consumer);
+    calls_read_side(PRODUCER, clock, producer);
+}
 
 /* ==== the calls of a batch, and the first loader of a process ==== */
 
@@ -90,10 +292,10 @@ static void take(struct bench *bench, struct gpu *gpu, struct reader *reader, ui
     for (uint64_t i = 0; i < batches && !bench_stopped(); i++, due += PACE_NS) {
         while (os_clock_ns() < due)
             os_relax();
-        driver_calls_inside(true);
+        inside_of_next = true;
         const enum tokmap_status status =
             tokmap_cuda_next(reader->loader, &reader->out, gpu->stream, &reader->batch, &bench->error);
-        driver_calls_inside(false);
+        inside_of_next = false;
         bench_check(bench, status);
     }
 }
@@ -161,7 +363,10 @@ static void loader_calls_report(struct bench *bench, const struct loader_calls *
 
 /* ---- the first loader of a process ---- */
 
-int first_opening_child(struct bench *bench)
+#define FIRST_OPENING_CHILD "first-opening" /* options.child of a copy */
+
+/* Does the work of a copy of this program: opens the first loader of a process. */
+static int first_opening_child(struct bench *bench)
 {
     struct gpu gpu;
     struct reader reader = {.loader = NULL};
@@ -178,19 +383,16 @@ int first_opening_child(struct bench *bench)
 
 static void opening_repeat(struct bench *bench, const char *name, bool compiled, struct series *series)
 {
-    char output[256] = "", device[32], rows[32], seq_len[32];
-    (void)snprintf(device, sizeof device, "%" PRIu64, bench->options.device);
-    (void)snprintf(rows, sizeof rows, "%" PRIu64, bench->options.rows);
-    (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, bench->options.seq_len);
-    const char *arguments[] = {
-        CHILD_MARK, FIRST_OPENING_CHILD, "loader", "--device", device, name, NULL, NULL, NULL, NULL, NULL};
+    char output[256] = "";
+    struct child_arguments arguments = {.list = {CHILD_MARK, FIRST_OPENING_CHILD, "loader", name}, .count = 4};
+    arguments_number(&arguments, "--device", bench->options.device);
     if (!bench->options.run_file) {
-        const char *const more[] = {"--rows", rows, "--seq-len", seq_len};
-        memcpy(arguments + 6, more, sizeof more);
+        arguments_number(&arguments, "--rows", bench->options.rows);
+        arguments_number(&arguments, "--seq-len", bench->options.seq_len);
     }
     if (setenv("CUDA_CACHE_DISABLE", "1", 1) || (compiled && setenv("CUDA_FORCE_PTX_JIT", "1", 1)))
         bench_no_memory(bench);
-    child_run(bench, bench->self, arguments, output, sizeof output, NULL);
+    child_run(bench, bench->self, arguments.list, output, sizeof output, NULL);
     (void)unsetenv("CUDA_CACHE_DISABLE");
     (void)unsetenv("CUDA_FORCE_PTX_JIT");
     const double ms = child_number(output, "ms");
@@ -430,10 +632,13 @@ static void report(struct bench *bench, const struct device_loader *it, const st
     bench_value(bench, "kernel", "0|1", (double)device->kernel, (double)NAN);
 }
 
-int loader_device(struct bench *bench)
+/* Measures batches delivered to a GPU. Its results have the case name "device_loader". */
+static int run(struct bench *bench)
 {
     static struct device_loader it;
     struct tokmap_loader_device device = TOKMAP_LOADER_DEVICE_INIT;
+    if (bench->options.child)
+        return first_opening_child(bench);
     bench->name = "device_loader";
     open_all(bench, &it);
     if (tokmap_loader_device(it.reader.loader, &device))
@@ -455,3 +660,5 @@ int loader_device(struct bench *bench)
     report(bench, &it, &device);
     return CLI_DONE;
 }
+
+const struct bench_case case_loader_device = {"loader", NULL, .run = run};

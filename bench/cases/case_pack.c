@@ -24,6 +24,7 @@
 #include "harness/bench_text.h"
 #include "harness/child.h"
 #include "harness/storage.h"
+#include "platform/library.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 #include "tokmap/pack.h"
@@ -34,23 +35,14 @@
 #define OPTIONS_MOST 6   /* words of options */
 
 /* Begins the command line of `tokmap pack`, in the tokenizer and the number of threads that the user asked for. */
-struct pack_command {
-    const char *words[CHILD_ARGUMENTS_MAX + 1];
-    size_t count;
-    char threads[32];
-};
-
-static void command_begin(const struct bench *bench, struct pack_command *command, const char *output,
+static void command_begin(const struct bench *bench, struct child_arguments *command, const char *output,
                           uint64_t threads_times, const char *const options[OPTIONS_MOST])
 {
-    (void)snprintf(command->threads, sizeof command->threads, "%" PRIu64,
-                   min64(bench->options.threads * threads_times, THREADS_MOST));
-    const char *const words[] = {"pack", "--quiet", "--no-eod", "-o", output, "--threads", command->threads};
-    memset(command->words, 0, sizeof command->words);
-    memcpy(command->words, words, sizeof words);
-    command->count = child_tokenizer_arguments(bench, command->words, sizeof words / sizeof words[0]);
+    *command = (struct child_arguments){.list = {"pack", "--quiet", "--no-eod", "-o", output}, .count = 5};
+    arguments_number(command, "--threads", min64(bench->options.threads * threads_times, THREADS_MOST));
+    arguments_tokenizer(command, bench);
     for (size_t i = 0; i < OPTIONS_MOST && options[i]; i++)
-        command->words[command->count++] = options[i];
+        arguments_add(command, options[i]);
 }
 
 /* Returns the bytes of a file; 0 if there is none. */
@@ -202,14 +194,14 @@ static void stored_check(struct bench *bench, struct memory *memory, int way)
 
 static void memory_repeat(struct bench *bench, struct memory *memory, int way)
 {
-    struct pack_command command;
+    struct child_arguments command;
     struct child_usage usage;
     command_begin(bench, &command, memory->output, 1, memory_ways[way].options);
-    command.words[command.count] = way == LARGE ? "-" : memory->tiny;
+    arguments_add(&command, way == LARGE ? "-" : memory->tiny);
     if (way == LARGE)
-        child_run_tokmap_fed(bench, LARGE_CHILD, command.words, &usage);
+        child_run_tokmap_fed(bench, LARGE_CHILD, command.list, &usage);
     else
-        child_run_tokmap(bench, command.words, &usage);
+        child_run_tokmap(bench, command.list, &usage);
     stored_check(bench, memory, way);
     made_tree_empty(bench);
     series_add(&memory->peak[way], usage.peak_mib);
@@ -278,17 +270,9 @@ static int pack_memory_run(struct bench *bench)
  * All rates are bytes of text per second, as they are before they become JSON, so all rows can be compared. Each way of
  * packing is a row of a table and has another row as its limit, which does the same without the stage, or with half of
  * the threads.
- *
- * The journal is measured on more input, with more checkpoints than a user has, so that some are made at all: every
- * CHECKPOINT_SECONDS. What one of them costs, divided by the default interval, is the share of the time that a user's
- * journal takes. With --dedup each file is named once, because the second time all documents would be duplicates.
  */
 
 #define FILES 16
-#define JOURNAL_TIMES 2 /* number of times that the journal's input names each file */
-#define CHECKPOINT_SECONDS 0.1
-#define CHECKPOINT_TEXT "0.1"
-#define USUAL_SECONDS 4.0             /* between checkpoints, by default */
 #define RECORD_MOST ((size_t)1 << 14) /* bytes of a text, but for the rest of a character */
 #define ZSTD_LEVEL 3
 #define EXCLUDED_BYTES ((size_t)1 << 20)
@@ -307,27 +291,13 @@ enum {
     SPLIT,
     SEAL,
     ALSO,
-    DEDUP_ALL,
-    MINHASH_ALL,
     RECORDS_TWICE,
     ZST_TWICE,
-    SHUFFLE_TWICE,
-    DEDUP_TWICE,
-    MINHASH_TWICE,
-    SPLIT_TWICE,
-    SEAL_TWICE,
-    NO_JOURNAL,
-    JOURNAL,
-    DEDUP_NO_JOURNAL,
-    DEDUP_JOURNAL,
-    MINHASH_NO_JOURNAL,
-    MINHASH_JOURNAL,
     WAYS
 };
 
-enum { NO_LIMIT = -1, PLAIN_TEXT = -2 };
+enum { PLAIN_TEXT = -1 };
 
-#define SPLIT_TEXT "train=0.99,val=0.01"
 /* These stand for words that stages_open() makes. */
 #define SHARD_TOKENS "{shard}"
 #define UNIT_BYTES "{unit}"
@@ -337,60 +307,24 @@ static const struct way {
     const char *name;
     enum kind kind;
     uint32_t threads; /* times --threads */
-    uint32_t times;   /* number of times that each file is named */
     int limit;        /* the way beside which it is shown */
     const char *options[OPTIONS_MOST];
 } ways[WAYS] = {
-    [RECORDS] = {"jsonl", JSONL, 1, 1, PLAIN_TEXT, {NULL}},
-    [ZST] = {"jsonl_zst", COMPRESSED, 1, 1, RECORDS, {NULL}},
-    [SHARDS] = {"shards", JSONL, 1, 1, RECORDS, {"--shard-tokens", SHARD_TOKENS}},
+    [RECORDS] = {"jsonl", JSONL, 1, PLAIN_TEXT, {NULL}},
+    [ZST] = {"jsonl_zst", COMPRESSED, 1, RECORDS, {NULL}},
+    [SHARDS] = {"shards", JSONL, 1, RECORDS, {"--shard-tokens", SHARD_TOKENS}},
     [TASKS] =
-        {"tasks", JSONL, 1, 1, SHARDS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES, "--task", "0/1"}},
-    [SHUFFLE] = {"shuffle", JSONL, 1, 1, RECORDS, {"--shuffle", "7"}},
-    [DEDUP] = {"dedup", JSONL, 1, 1, RECORDS, {"--dedup", "exact"}},
-    [MINHASH] = {"minhash", JSONL, 1, 1, RECORDS, {"--dedup", "minhash"}},
-    [EXCLUDE] = {"exclude", JSONL, 1, 1, RECORDS, {"--exclude-ngrams", EXCLUDED}},
-    [SPLIT] = {"split", JSONL, 1, 1, RECORDS, {"--split", SPLIT_TEXT}},
-    [SEAL] = {"seal", JSONL, 1, 1, RECORDS, {"--seal"}},
-    [ALSO] = {"also", JSONL, 1, 1, RECORDS, {"--also", "megatron,llmc"}},
-    [DEDUP_ALL] =
-        {"dedup_shuffle_split", COMPRESSED, 1, 1, ZST, {"--dedup", "exact", "--shuffle", "7", "--split", SPLIT_TEXT}},
-    [MINHASH_ALL] = {"minhash_shuffle_split",
-                     COMPRESSED,
-                     1,
-                     1,
-                     ZST,
-                     {"--dedup", "minhash", "--shuffle", "7", "--split", SPLIT_TEXT}},
-    [RECORDS_TWICE] = {"twice_threads", JSONL, 2, 1, RECORDS, {NULL}},
-    [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, 1, ZST, {NULL}},
-    [SHUFFLE_TWICE] = {"shuffle_twice_threads", JSONL, 2, 1, SHUFFLE, {"--shuffle", "7"}},
-    [DEDUP_TWICE] = {"dedup_twice_threads", JSONL, 2, 1, DEDUP, {"--dedup", "exact"}},
-    [MINHASH_TWICE] = {"minhash_twice_threads", JSONL, 2, 1, MINHASH, {"--dedup", "minhash"}},
-    [SPLIT_TWICE] = {"split_twice_threads", JSONL, 2, 1, SPLIT, {"--split", SPLIT_TEXT}},
-    [SEAL_TWICE] = {"seal_twice_threads", JSONL, 2, 1, SEAL, {"--seal"}},
-    [NO_JOURNAL] = {"no_journal", JSONL, 1, JOURNAL_TIMES, NO_LIMIT, {"--checkpoint-seconds", "0"}},
-    [JOURNAL] = {"journal", JSONL, 1, JOURNAL_TIMES, NO_JOURNAL, {"--checkpoint-seconds", CHECKPOINT_TEXT}},
-    [DEDUP_NO_JOURNAL] = {"dedup_no_journal", JSONL, 1, 1, NO_LIMIT, {"--dedup", "exact", "--checkpoint-seconds", "0"}},
-    [DEDUP_JOURNAL] =
-        {"dedup_journal", JSONL, 1, 1, DEDUP_NO_JOURNAL, {"--dedup", "exact", "--checkpoint-seconds", CHECKPOINT_TEXT}},
-    [MINHASH_NO_JOURNAL] =
-        {"minhash_no_journal", JSONL, 1, 1, NO_LIMIT, {"--dedup", "minhash", "--checkpoint-seconds", "0"}},
-    [MINHASH_JOURNAL] = {"minhash_journal",
-                         JSONL,
-                         1,
-                         1,
-                         MINHASH_NO_JOURNAL,
-                         {"--dedup", "minhash", "--checkpoint-seconds", CHECKPOINT_TEXT}},
+        {"tasks", JSONL, 1, SHARDS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES, "--task", "0/1"}},
+    [SHUFFLE] = {"shuffle", JSONL, 1, RECORDS, {"--shuffle", "7"}},
+    [DEDUP] = {"dedup", JSONL, 1, RECORDS, {"--dedup", "exact"}},
+    [MINHASH] = {"minhash", JSONL, 1, RECORDS, {"--dedup", "minhash"}},
+    [EXCLUDE] = {"exclude", JSONL, 1, RECORDS, {"--exclude-ngrams", EXCLUDED}},
+    [SPLIT] = {"split", JSONL, 1, RECORDS, {"--split", "train=0.99,val=0.01"}},
+    [SEAL] = {"seal", JSONL, 1, RECORDS, {"--seal"}},
+    [ALSO] = {"also", JSONL, 1, RECORDS, {"--also", "megatron,llmc"}},
+    [RECORDS_TWICE] = {"twice_threads", JSONL, 2, RECORDS, {NULL}},
+    [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, ZST, {NULL}},
 };
-
-/* The pairs that show what a checkpoint takes. */
-static const struct pair {
-    const char *metric;
-    int with, without;
-} pairs[] = {{"journal_percent", JOURNAL, NO_JOURNAL},
-             {"dedup_journal_percent", DEDUP_JOURNAL, DEDUP_NO_JOURNAL},
-             {"minhash_journal_percent", MINHASH_JOURNAL, MINHASH_NO_JOURNAL}};
-#define PAIRS (sizeof pairs / sizeof pairs[0])
 
 struct stages {
     char paths[KINDS][FILES][BENCH_PATH];
@@ -399,11 +333,9 @@ struct stages {
     char shard_tokens[32], unit_bytes[32];
     uint64_t text_bytes;
     struct bench_text real; /* source of the documents, if the command names a file */
-    double seconds[WAYS];   /* of this repeat */
     struct series rate[WAYS], peak[WAYS];
-    struct series journal[PAIRS]; /* percent */
-    uint64_t stored[WAYS];        /* bytes of the tokens of this repeat: those of one shard, or 0 */
-    struct series sealed;         /* percent */
+    uint64_t stored[WAYS]; /* bytes of the tokens of this repeat: those of one shard, or 0 */
+    struct series sealed;  /* percent */
 };
 
 /* ---- the records ---- */
@@ -496,9 +428,19 @@ static void records_write(struct bench *bench, struct stages *stages, struct mak
     }
 }
 
+static void zstd_load(struct bench *bench)
+{
+    char reason[LIBRARY_REASON];
+    if (library_load(&libzstd_library, reason, sizeof reason))
+        return;
+    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason,
+            libzstd_library.package);
+    bench_end(bench, CLI_FAILED);
+}
+
 static void records_make(struct bench *bench, struct stages *stages)
 {
-    bench_zstd_load(bench, &libzstd_library);
+    zstd_load(bench);
     struct making making = {.text = made_text_new(bench, 12),
                             .real = &stages->real,
                             .state = 13,
@@ -563,21 +505,20 @@ static void way_repeat(struct bench *bench, struct stages *stages, size_t number
 {
     const struct way *way = &ways[number];
     const char *options[OPTIONS_MOST];
-    struct pack_command command;
+    struct child_arguments command;
     struct child_usage usage;
     for (size_t i = 0; i < OPTIONS_MOST; i++)
         options[i] = way->options[i] ? option_word(stages, way->options[i]) : NULL;
     command_begin(bench, &command, stages->output, way->threads, options);
-    for (uint32_t i = 0; i < way->times * FILES; i++)
-        command.words[command.count++] = stages->paths[way->kind][i % FILES];
-    for (uint32_t i = 0; i < FILES; i++)
+    for (uint32_t i = 0; i < FILES; i++) {
+        arguments_add(&command, stages->paths[way->kind][i]);
         page_cache_read(bench, stages->paths[way->kind][i]);
-    child_run_tokmap(bench, command.words, &usage);
+    }
+    child_run_tokmap(bench, command.list, &usage);
     stages->stored[number] = file_bytes(stages->output, number == SEAL ? ".bin.zst" : ".bin");
     made_tree_empty(bench);
-    stages->seconds[number] = usage.seconds;
     if (counts) {
-        series_add(&stages->rate[number], (double)(way->times * stages->text_bytes) / 1e6 / usage.seconds);
+        series_add(&stages->rate[number], (double)stages->text_bytes / 1e6 / usage.seconds);
         series_add(&stages->peak[number], usage.peak_mib);
     }
 }
@@ -587,13 +528,6 @@ static void stages_repeat(struct bench *bench, struct stages *stages, bool count
 {
     for (size_t i = 0; i < WAYS; i++)
         way_repeat(bench, stages, i, counts);
-    /* The end of a run is a checkpoint, too, if there was one before. */
-    for (size_t i = 0; i < PAIRS && counts; i++) {
-        const double with = stages->seconds[pairs[i].with], without = stages->seconds[pairs[i].without];
-        const uint64_t checkpoints = (uint64_t)(with / CHECKPOINT_SECONDS);
-        if (checkpoints)
-            series_add(&stages->journal[i], 100 * (with - without) / (double)checkpoints / USUAL_SECONDS);
-    }
     if (counts && stages->stored[RECORDS])
         series_add(&stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
 }
@@ -605,14 +539,10 @@ static void stages_report(struct bench *bench, const struct stages *stages, cons
         char name[64];
         (void)snprintf(name, sizeof name, "%s_mb_s", ways[i].name);
         bench_result(bench, name, "MB/s", &stages->rate[i],
-                     ways[i].limit == NO_LIMIT     ? NULL
-                     : ways[i].limit == PLAIN_TEXT ? text
-                                                   : &stages->rate[ways[i].limit]);
+                     ways[i].limit == PLAIN_TEXT ? text : &stages->rate[ways[i].limit]);
         (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
         bench_result(bench, name, "MiB", &stages->peak[i], NULL);
     }
-    for (size_t i = 0; i < PAIRS; i++)
-        bench_result(bench, pairs[i].metric, "%", &stages->journal[i], NULL);
     bench_result(bench, "sealed_percent", "%", &stages->sealed, NULL);
 }
 
@@ -669,16 +599,15 @@ static void text_make(struct bench *bench, struct packing *packing)
 
 static void pack_repeat(struct bench *bench, struct packing *packing, bool counts)
 {
-    char threads[32];
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {
-        "pack", "--quiet", "--input-format", "text", "--eod", "--threads", threads, "-o", packing->output};
+    struct child_arguments arguments = {
+        .list = {"pack", "--quiet", "--input-format", "text", "--eod", "-o", packing->output}, .count = 7};
     struct child_usage usage;
-    (void)snprintf(threads, sizeof threads, "%" PRIu64, bench->options.threads);
+    arguments_number(&arguments, "--threads", bench->options.threads);
     for (uint32_t i = 0; i < TEXTS; i++) {
-        arguments[9 + i] = packing->texts[i];
+        arguments_add(&arguments, packing->texts[i]);
         page_cache_read(bench, packing->texts[i]);
     }
-    child_run_tokmap(bench, arguments, &usage);
+    child_run_tokmap(bench, arguments.list, &usage);
     shard_remove(packing->output);
     if (counts) {
         series_add(&packing->rate, (double)packing->bytes / 1e6 / usage.seconds);
@@ -767,128 +696,5 @@ static int pack_case(struct bench *bench)
 }
 
 const struct bench_case case_pack = {
-    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages", pack_case};
-
-/* ==== the case `writer` ==== */
-
-/*
- * The functions of tokmap/pack.h: ids from this program's memory to a shard.
- *
- * The ids are written in calls of 2^20, as documents of 1,000: ids of the shard's own width without an EOD, which go
- * from the caller's memory to the file; the same with an EOD after each document, which are copied; and 64-bit ids, as
- * PyTorch has them. The limit hashes the same bytes and writes them to a file. Nothing waits for storage. All are rates
- * per second of processor time, so that programs beside this one change them little.
- *
- * A virtual machine may have to ask its host for each page of memory that it has not used before or has given back,
- * which can take ten times as long as writing to it. So each file is removed immediately before the next one is
- * written, whose pages are then those that it had, and the first repeat only warms memory.
- */
-
-#define VOCABULARY 50257
-#define CALL_IDS ((uint64_t)1 << 20)
-#define DOCUMENT_IDS 1000
-#define DOCUMENTS (CALL_IDS / DOCUMENT_IDS + 1)
-#define PIECE ((size_t)1 << 18) /* bytes that the limit hashes and writes at once, as the writer does */
-
-enum { STORED, EOD, WIDE, WRITER_WAYS };
-
-struct writing {
-    uint16_t *ids; /* CALL_IDS of them, and the same as 64-bit numbers */
-    int64_t *wide;
-    uint64_t ends[DOCUMENTS];
-    uint64_t calls;
-    char shard[BENCH_PATH], copy[BENCH_PATH];
-    struct series rate[WRITER_WAYS], limit; /* GB/s of stored ids */
-};
-
-static void writing_open(struct bench *bench, struct writing *writing)
-{
-    uint64_t state = 5;
-    writing->calls = max64(1, bench->options.tokens / CALL_IDS);
-    writing->ids = bench_new(bench, CALL_IDS, sizeof *writing->ids);
-    writing->wide = bench_new(bench, CALL_IDS, sizeof *writing->wide);
-    for (uint64_t i = 0; i < CALL_IDS; i++) {
-        writing->ids[i] = (uint16_t)random_below(&state, VOCABULARY);
-        writing->wide[i] = writing->ids[i];
-    }
-    for (uint64_t d = 0; d < DOCUMENTS; d++)
-        writing->ends[d] = min64((d + 1) * DOCUMENT_IDS, CALL_IDS);
-    made_shard(bench, "written", writing->shard);
-    made_file(bench, "copy", writing->copy);
-}
-
-/* Removes the files of the repeat before. */
-static void files_remove(const struct writing *writing)
-{
-    shard_remove(writing->shard);
-    (void)os_unlink(writing->copy);
-}
-
-static double writer_repeat(struct bench *bench, struct writing *writing, size_t way)
-{
-    struct tokmap_writer_options options = TOKMAP_WRITER_OPTIONS_INIT;
-    struct tokmap_documents documents = TOKMAP_DOCUMENTS_INIT;
-    struct tokmap_writer *writer = NULL;
-    options.vocabulary = VOCABULARY;
-    options.sync = 0;
-    options.eod_id = way == EOD ? VOCABULARY - 1 : TOKMAP_NO_ID;
-    documents.ids = way == WIDE ? (const void *)writing->wide : writing->ids;
-    documents.type = way == WIDE ? TOKMAP_ID_I64 : TOKMAP_ID_U16;
-    documents.id_count = CALL_IDS;
-    documents.ends = writing->ends;
-    documents.document_count = DOCUMENTS;
-    files_remove(writing);
-    const uint64_t started = os_thread_cpu_ns();
-    bench_check(bench, tokmap_writer_open(&writer, writing->shard, &options, &bench->error));
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; i < writing->calls && !status && !bench_stopped(); i++)
-        status = tokmap_writer_add(writer, &documents, &bench->error);
-    if (status)
-        tokmap_writer_abandon(writer); /* so that it leaves no partial files */
-    else
-        status = tokmap_writer_commit(writer, NULL, &bench->error);
-    bench_check(bench, status);
-    return (double)(writing->calls * CALL_IDS * 2) / (double)(os_thread_cpu_ns() - started);
-}
-
-static double writer_limit_repeat(struct bench *bench, struct writing *writing)
-{
-    const uint64_t bytes = CALL_IDS * sizeof *writing->ids;
-    int fd;
-    files_remove(writing);
-    const uint64_t started = os_thread_cpu_ns();
-    bench_check_system(bench, os_open(writing->copy, OS_WRITE_NEW, &fd), writing->copy,
-                       "The file of the limit cannot be created.");
-    int system = 0;
-    for (uint64_t i = 0; i < writing->calls; i++)
-        for (uint64_t at = 0; at < bytes && !system; at += PIECE) {
-            const uint8_t *piece = (const uint8_t *)writing->ids + at;
-            keep_value(hash64(piece, PIECE));
-            system = os_write(fd, piece, PIECE);
-        }
-    os_close(fd);
-    const uint64_t ended = os_thread_cpu_ns();
-    bench_check_system(bench, system, writing->copy, "The file of the limit cannot be written.");
-    return (double)(writing->calls * bytes) / (double)(ended - started);
-}
-
-static int writer_run(struct bench *bench)
-{
-    static struct writing writing;
-    writing_open(bench, &writing);
-    struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
-    while (repeats_next(&repeats)) {
-        for (size_t way = 0; way < WRITER_WAYS; way++)
-            repeats_add(&repeats, &writing.rate[way], writer_repeat(bench, &writing, way));
-        repeats_add(&repeats, &writing.limit, writer_limit_repeat(bench, &writing));
-    }
-    free(writing.ids);
-    free(writing.wide);
-    bench_result(bench, "stored_gb_s", "GB/s", &writing.rate[STORED], &writing.limit);
-    bench_result(bench, "eod_gb_s", "GB/s", &writing.rate[EOD], &writing.limit);
-    bench_result(bench, "int64_gb_s", "GB/s", &writing.rate[WIDE], &writing.limit);
-    return CLI_DONE;
-}
-
-const struct bench_case case_writer = {"writer", "the functions of pack.h, beside hashing and writing the same ids",
-                                       writer_run};
+    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages",
+    .run = pack_case};

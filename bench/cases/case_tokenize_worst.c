@@ -11,7 +11,7 @@
  * machine must not change it. Each repeat measures all texts, one after the other, with a new state and again with the
  * same state.
  */
-#include "case_tokenize_worst.h"
+#include "cases.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@
 #include "common/bytes.h"
 #include "harness/bench_text.h"
 #include "platform/os.h"
+#include "text/utf8.h"
 
 #define TOGETHER 64                     /* documents in one call, as in a batch of the packer */
 #define MOST_BYTES ((uint64_t)16 << 20) /* of a text */
@@ -33,6 +34,7 @@ struct maker {
     const struct tokenizer *tokenizer;
     uint64_t *words; /* ids of tokens that end in several letters */
     uint64_t word_count;
+    uint64_t one_in; /* a space follows each so many suffixes on average; 0: none does */
 };
 
 /* Adds the next part of the text, at most MARGIN bytes. */
@@ -75,24 +77,8 @@ static void add_suffix(struct maker *maker)
     const uint32_t letters = letters_at_end(bytes, count);
     const uint32_t taken = letters > 2 ? 2 + (uint32_t)random_below(&maker->random, letters - 2) : letters;
     put(maker, bytes + count - taken, taken);
-}
-
-/* Does the same with a space after each `one_in`th suffix on average. */
-static void add_suffix_and_space(struct maker *maker, uint64_t one_in)
-{
-    add_suffix(maker);
-    if (!random_below(&maker->random, one_in))
+    if (maker->one_in && !random_below(&maker->random, maker->one_in))
         put_one(maker, ' ');
-}
-
-static void add_suffix_words(struct maker *maker)
-{
-    add_suffix_and_space(maker, 6);
-}
-
-static void add_suffix_long(struct maker *maker)
-{
-    add_suffix_and_space(maker, 16);
 }
 
 /* White space alone is one piece, as long as the document. */
@@ -108,11 +94,8 @@ static void add_line(struct maker *maker)
 /* Adds one of the 512 characters from U+1F400 on, nearly all of which are emoji. */
 static void add_emoji(struct maker *maker)
 {
-    const uint32_t code = 0x1F400 + (uint32_t)random_below(&maker->random, 512);
-    put_one(maker, (char)(0xF0 | code >> 18));
-    put_one(maker, (char)(0x80 | (code >> 12 & 63)));
-    put_one(maker, (char)(0x80 | (code >> 6 & 63)));
-    put_one(maker, (char)(0x80 | (code & 63)));
+    const unsigned code = 0x1F400 + (unsigned)random_below(&maker->random, 512);
+    maker->count += utf8_put(maker->bytes + maker->count, code);
 }
 
 /* Adds a word of 4 to 15 random letters, which no cache has seen and will never see again. */
@@ -133,27 +116,25 @@ static void add_mark(struct maker *maker)
 /* Adds a character of three bytes, U+4E00 to U+9FFF. Most pairs of them do not occur in text. */
 static void add_han(struct maker *maker)
 {
-    const uint32_t code = 0x4E00 + (uint32_t)random_below(&maker->random, 0x5200);
-    put_one(maker, (char)(0xE0 | code >> 12));
-    put_one(maker, (char)(0x80 | (code >> 6 & 63)));
-    put_one(maker, (char)(0x80 | (code & 63)));
+    const unsigned code = 0x4E00 + (unsigned)random_below(&maker->random, 0x5200);
+    maker->count += utf8_put(maker->bytes + maker->count, code);
 }
 
 /* The texts. The first is prose, which is read. */
 static const struct {
     const char *name;
     add_function *add; /* NULL: it is read */
-    bool from_tokens;
+    uint64_t one_in;   /* of suffixes */
 } kinds[] = {
-    {"prose", NULL, false},
-    {"suffixes", add_suffix, true},
-    {"suffixes_long", add_suffix_long, true},
-    {"suffixes_words", add_suffix_words, true},
-    {"lines", add_line, false},
-    {"emoji", add_emoji, false},
-    {"words", add_word, false},
-    {"marks", add_mark, false},
-    {"han", add_han, false},
+    {"prose", NULL, 0},
+    {"suffixes", add_suffix, 0},
+    {"suffixes_long", add_suffix, 16},
+    {"suffixes_words", add_suffix, 6},
+    {"lines", add_line, 0},
+    {"emoji", add_emoji, 0},
+    {"words", add_word, 0},
+    {"marks", add_mark, 0},
+    {"han", add_han, 0},
 };
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
@@ -220,9 +201,11 @@ static void texts_make(struct bench *bench, struct worst *worst)
     words_find(bench, &maker, worst->info.vocabulary);
     if (!maker.word_count)
         bench_say(bench, "texts of suffixes are skipped, because no token of this vocabulary ends in several letters");
-    for (size_t i = 1; i < KINDS; i++)
-        if (!kinds[i].from_tokens || maker.word_count)
+    for (size_t i = 1; i < KINDS; i++) {
+        maker.one_in = kinds[i].one_in;
+        if (kinds[i].add != add_suffix || maker.word_count)
             text_make(bench, &maker, kinds[i].add, worst->texts[0].bytes, &worst->texts[i]);
+    }
     free(maker.words);
 }
 
@@ -318,7 +301,7 @@ static void worst_open(struct bench *bench, struct worst *worst)
     worst->tokens = bench_new(bench, worst->capacity, worst->info.width);
 }
 
-int tokenize_worst_run(struct bench *bench)
+static int run(struct bench *bench)
 {
     static struct worst worst;
     if (bench->options.against)
@@ -335,3 +318,5 @@ int tokenize_worst_run(struct bench *bench)
     tokenizer_close(worst.tokenizer);
     return CLI_DONE;
 }
+
+const struct bench_case case_tokenize_worst = {"tokenize", NULL, .run = run};

@@ -514,4 +514,5 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_train = {
-    "train", "an emulated training step: utilization, waits, stalls; --cold: from storage; --device: on a GPU", run};
+    "train", "an emulated training step: utilization, waits, stalls; --cold: from storage; --device: on a GPU",
+    .run = run};

@@ -106,7 +106,7 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
     if (status)
         return status;
     uint64_t left = bench->options.tokens;
-    cli_progress_start(&progress, "creating the dataset", left * maker->width, bench->options.json);
+    cli_progress_start(&progress, "creating the dataset", NULL, left * maker->width, bench->options.json);
     status = shard_writer_origin(writer, "random", 6, 0, error);
     while (!status && left) {
         uint64_t count = min64(left, BATCH_TOKENS);
@@ -144,66 +144,6 @@ static void random_dataset_make(struct bench *bench, const char *label, bool mas
     free(maker.ends);
     bench_stop_check(bench);
     bench_check(bench, status);
-}
-
-/* ---- sparse datasets ---- */
-
-#define SPARSE_DOCUMENT ((uint64_t)1 << 20)
-
-static enum tokmap_status sparse_shard(const char *prefix, uint64_t tokens, struct tokmap_error *error)
-{
-    static const char about[] = "{\"tool\":\"tokmap-bench\",\"tokenizer\":{\"name\":\"zeros\"}}";
-    struct shard_writer_options options = {
-        .width = 2, .vocabulary = 50257, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID, .sync = false};
-    struct shard_writer *writer = NULL;
-    enum tokmap_status status = shard_writer_open(&writer, prefix, &options, error);
-    if (status)
-        return status;
-    status = shard_writer_origin(writer, "zeros", 5, 0, error);
-    while (!status && tokens) {
-        uint64_t count = min64(tokens, SPARSE_DOCUMENT);
-        status = shard_writer_add_zeros(writer, count, error);
-        tokens -= count;
-        if (!status && bench_stopped())
-            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, prefix, TOKMAP_NO_OFFSET, "Interrupted.");
-    }
-    if (!status)
-        return shard_writer_commit(writer, about, sizeof about - 1, NULL, error);
-    shard_writer_abort(writer);
-    return status;
-}
-
-#define SPARSE_SHARDS_MOST 16
-
-bool dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
-                         char name[BENCH_PATH])
-{
-    static char prefix[BENCH_PATH], manifest[SPARSE_SHARDS_MOST * BENCH_PATH];
-    char part[64];
-    assert(shards && shards <= SPARSE_SHARDS_MOST);
-    size_t used = (size_t)snprintf(manifest, sizeof manifest, "tokmap-shards 1\n");
-    for (uint64_t i = 0; i < shards; i++) {
-        (void)snprintf(part, sizeof part, "%s-%" PRIu64, label, i);
-        made_shard(bench, part, prefix);
-        used += (size_t)snprintf(manifest + used, sizeof manifest - used, "%s\n", path_name(prefix));
-        if (!sparse_shard(prefix, tokens_per_shard, &bench->error))
-            continue;
-        const int system = bench->error.system;
-        if (system != EFBIG && system != EOVERFLOW && system != EINVAL) {
-            bench_stop_check(bench);
-            bench_failed(bench, &bench->error);
-        }
-        bench_say(bench, "measurements on %s are skipped: this file system cannot hold files of that size", label);
-        return false;
-    }
-    if (shards == 1) {
-        memcpy(name, prefix, BENCH_PATH);
-        return true;
-    }
-    (void)snprintf(part, sizeof part, "%s.shards", label);
-    made_file(bench, part, name);
-    made_write(bench, name, manifest, used, "The manifest cannot be written.");
-    return true;
 }
 
 /* ---- names, datasets, runs ---- */
@@ -452,15 +392,10 @@ void made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
     made_add(bench, path);
 }
 
-void made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
+void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
     made_file(bench, name, path);
     bench_check_system(bench, os_make_folder(path), path, "The folder cannot be created.");
-}
-
-void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
-{
-    made_folder(bench, name, path);
     (void)snprintf(bench->made->tree, sizeof bench->made->tree, "%s", path);
 }
 

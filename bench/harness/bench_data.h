@@ -29,13 +29,6 @@ struct opened {
 
 /* Opens that dataset. The caller closes it. */
 struct opened dataset_open(struct bench *bench, enum tokmap_reading reading);
-/* Creates a dataset of `shards` (1 to 16) shards with tokens_per_shard tokens each. Each shard is a sparse file of
- * zeros with a valid index and documents of 2^20 tokens, so it takes almost no space. name: its prefix, or a manifest
- * if it has several shards. If the file system cannot hold files of that size, prints a line and returns false; nothing
- * may then be done with the name. */
-bool dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
-                         char name[BENCH_PATH]);
-
 /* Makes the run that cases read: that of the run file, or one of shuffled windows, as operand_resolve() found it.
  *   dataset  its name
  *   seed     1: the run's own order, which is that of seed 0 without a run file; other numbers: other orders
@@ -95,10 +88,8 @@ void made_path(struct bench *bench, const char *name, char path[BENCH_PATH]);
 void made_add(struct bench *bench, const char *path);
 /* Both of the above. */
 void made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* Does the same for a folder, which is created. Its files are registered after it. */
-void made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* Does the same for a folder that is removed with everything in it, also what other programs made. There is at most
- * one. */
+/* Does the same for a folder, which is created. It is removed with everything in it, also what other programs made.
+ * There is at most one. */
 void made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Removes what that folder contains. */
 void made_tree_empty(struct bench *bench);

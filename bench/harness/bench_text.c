@@ -8,13 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_data.h"
-#include "child.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness.h"
 #include "platform/os.h"
-#include "storage.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"
 
@@ -178,45 +175,4 @@ void made_text_fill(struct made_text *text, uint8_t *block, size_t bytes)
             block[at++] = line > 72 ? '\n' : ' ';
         line = line > 72 ? 0 : line;
     }
-}
-
-/* ==== tokmap pack on two threads ==== */
-
-void pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text)
-{
-    struct bytes_buffer lines = {.bytes = NULL};
-    made_file(bench, "records.jsonl", records->path);
-    records->text_bytes = text->bytes;
-    for (uint64_t i = 0; i < text->document_count; i++) {
-        const struct tokmap_text *document = &text->documents[i];
-        if (!bytes_reserve(&lines, TEXT_JSON_MOST((size_t)document->count)))
-            bench_no_memory(bench);
-        lines.count += text_json_line((char *)lines.bytes + lines.count, document->bytes, document->count);
-    }
-    made_write(bench, records->path, lines.bytes, lines.count,
-               "The text cannot be written as JSONL; give another --dir.");
-    bytes_free(&lines);
-}
-
-void pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts)
-{
-    char output[256] = "";
-    child_run_copy(bench, "pack", records->path, output, sizeof output, NULL);
-    if (counts) {
-        series_add(&records->rate, (double)records->text_bytes / 1e6 / child_number(output, "seconds"));
-        series_add(&records->peak, child_number(output, "peak"));
-    }
-}
-
-void pack_records_child(struct bench *bench)
-{
-    static char output[BENCH_PATH];
-    struct child_usage usage = {.seconds = 0};
-    made_shard(bench, "packed", output);
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod"};
-    const size_t count = child_tokenizer_arguments(bench, arguments, 7);
-    arguments[count] = bench->options.dataset;
-    page_cache_read(bench, bench->options.dataset);
-    child_run_tokmap(bench, arguments, &usage);
-    (void)printf("seconds=%.6f peak=%.3f\n", usage.seconds, usage.peak_mib);
 }

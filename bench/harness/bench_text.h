@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_text.h - the text and the tokenizer that the case `tokenize` measures with, text of made-up words, and
- * the text as records that `tokmap pack` reads.
+ * bench_text.h - the text and the tokenizer that the case `tokenize` measures with, and text of made-up words.
  */
 #ifndef TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
 #define TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
@@ -48,29 +47,5 @@ struct made_text *made_text_new(struct bench *bench, uint64_t seed);
 void made_text_free(struct made_text *text);
 /* Fills a block with the next sentences and lines: letters, points, spaces, and newlines. */
 void made_text_fill(struct made_text *text, uint8_t *block, size_t bytes);
-
-/* ==== tokmap pack on two threads ==== */
-
-/*
- * A part of the case `tokenize`: `tokmap pack` on two threads, as a process, from the documents of the text as JSONL to
- * a shard on storage.
- */
-
-struct pack_records {
-    char path[BENCH_PATH]; /* the JSONL file */
-    uint64_t text_bytes;
-    struct series rate, peak; /* MB/s of text, MiB */
-};
-
-/* Writes the JSONL file. */
-void pack_records_open(struct bench *bench, struct pack_records *records, const struct bench_text *text);
-
-/* Packs the file once, in a copy of this program that starts `tokmap pack`. The peak memory that the kernel reports for
- * a process is never below what its parent held when it started the process, and this process holds the text and its
- * ids; the copy holds nothing. counts: add the results to the series. */
-void pack_records_repeat(struct bench *bench, struct pack_records *records, bool counts);
-
-/* Does the work of that copy: packs the file options.dataset and prints "seconds=S peak=MIB". */
-void pack_records_child(struct bench *bench);
 
 #endif

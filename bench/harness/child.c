@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,50 @@
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"
+
+void arguments_add(struct child_arguments *arguments, const char *word)
+{
+    assert(arguments->count < CHILD_ARGUMENTS_MAX);
+    arguments->list[arguments->count++] = word;
+}
+
+void arguments_text(struct child_arguments *arguments, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    arguments_add(arguments, option);
+    arguments_add(arguments, value);
+}
+
+static void number_add(struct child_arguments *arguments, const char *option, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void number_add(struct child_arguments *arguments, const char *option, const char *format, ...)
+{
+    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
+    char *text = arguments->numbers[arguments->number_count++];
+    va_list value;
+    va_start(value, format);
+    (void)vsnprintf(text, sizeof arguments->numbers[0], format, value);
+    va_end(value);
+    arguments_text(arguments, option, text);
+}
+
+void arguments_number(struct child_arguments *arguments, const char *option, uint64_t value)
+{
+    number_add(arguments, option, "%" PRIu64, value);
+}
+
+void arguments_real(struct child_arguments *arguments, const char *option, double value)
+{
+    number_add(arguments, option, "%g", value);
+}
+
+void arguments_tokenizer(struct child_arguments *arguments, const struct bench *bench)
+{
+    arguments_text(arguments, "--tokenizer", bench->options.tokenizer);
+    arguments_text(arguments, "--pattern", bench->options.pattern);
+    arguments_text(arguments, "--special-tokens", bench->options.special_tokens);
+}
 
 /* Reads the child's standard output to its end and keeps what fits. Output beyond the capacity is read and dropped,
  * since a child whose pipe is full would wait forever. */
@@ -86,65 +131,35 @@ void child_run(struct bench *bench, const char *path, const char *const *argumen
         bench_end(bench, CLI_FAILED);
 }
 
-size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count)
-{
-    const char *const pairs[][2] = {{"--tokenizer", bench->options.tokenizer},
-                                    {"--pattern", bench->options.pattern},
-                                    {"--special-tokens", bench->options.special_tokens}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        if (!pairs[i][1])
-            continue;
-        arguments[count++] = pairs[i][0];
-        arguments[count++] = pairs[i][1];
-    }
-    return count;
-}
-
 void child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
                     struct child_usage *usage)
 {
     const struct bench_options *options = &bench->options;
-    char seq_len[32], rows[32], seconds[32], tokens[32];
-    (void)snprintf(tokens, sizeof tokens, "%" PRIu64, options->tokens);
-    (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, options->seq_len);
-    (void)snprintf(rows, sizeof rows, "%" PRIu64, options->rows);
-    (void)snprintf(seconds, sizeof seconds, "%g", options->seconds);
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {CHILD_MARK,  what,    bench->name, "--dir", options->folder,
-                                                      "--seq-len", seq_len, "--rows",    rows,    "--tokens",
-                                                      tokens};
-    size_t count = 11;
-    if (options->seconds > 0) {
-        arguments[count++] = "--seconds";
-        arguments[count++] = seconds;
-    }
-    count = child_tokenizer_arguments(bench, arguments, count);
-    arguments[count] = dataset;
-    child_run(bench, bench->self, arguments, output, capacity, usage);
+    struct child_arguments arguments = {.list = {CHILD_MARK, what, bench->name}, .count = 3};
+    arguments_text(&arguments, "--dir", options->folder);
+    arguments_number(&arguments, "--seq-len", options->seq_len);
+    arguments_number(&arguments, "--rows", options->rows);
+    arguments_number(&arguments, "--tokens", options->tokens);
+    if (options->seconds > 0)
+        arguments_real(&arguments, "--seconds", options->seconds);
+    arguments_tokenizer(&arguments, bench);
+    arguments_add(&arguments, dataset);
+    child_run(bench, bench->self, arguments.list, output, capacity, usage);
 }
 
-/* Builds the argv of a copy with this process's command line. Returns false if it has too many words. */
-static bool copy_arguments(const struct bench *bench, const char *what, const char **all)
+/* Starts a copy with this process's command line. Returns 0 or an errno; E2BIG if it has too many words. */
+static int copy_start(const struct bench *bench, const char *what, struct os_child *child)
 {
-    size_t count = 0;
-    all[count++] = bench->self;
-    all[count++] = CHILD_MARK;
-    all[count++] = what;
+    const char *all[CHILD_ARGUMENTS_MAX + 4] = {bench->self, CHILD_MARK, what};
+    size_t count = 3;
     for (int i = 1; i < bench->argc; i++) {
         if (count > CHILD_ARGUMENTS_MAX)
-            return false;
+            return E2BIG;
         all[count++] = bench->argv[i];
     }
     if (bench->made_dataset[0])
         all[count++] = bench->made_dataset;
-    all[count] = NULL;
-    return true;
-}
-
-/* Starts a copy with this process's command line. Returns 0 or an errno. */
-static int copy_start(const struct bench *bench, const char *what, struct os_child *child)
-{
-    const char *all[CHILD_ARGUMENTS_MAX + 4];
-    return copy_arguments(bench, what, all) ? os_child_start(child, bench->self, all, true) : E2BIG;
+    return os_child_start(child, bench->self, all, true);
 }
 
 void child_run_copies(struct bench *bench, struct child_copy *copies, size_t count)

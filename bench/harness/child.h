@@ -10,7 +10,25 @@
 
 #include "harness.h"
 
-#define CHILD_ARGUMENTS_MAX 62
+#define CHILD_ARGUMENTS_MAX 80
+
+/* The arguments of a program: argv from argv[1] on. It begins as zeros, or with `count` words in the list. A copy of it
+ * would have the numbers of the original. */
+struct child_arguments {
+    const char *list[CHILD_ARGUMENTS_MAX + 1];
+    size_t count;
+    char numbers[24][32]; /* the texts of numbers */
+    size_t number_count;
+};
+
+void arguments_add(struct child_arguments *arguments, const char *word);
+/* Append an option with its value. Nothing is appended if `value` is NULL. */
+void arguments_text(struct child_arguments *arguments, const char *option, const char *value);
+void arguments_number(struct child_arguments *arguments, const char *option, uint64_t value);
+void arguments_real(struct child_arguments *arguments, const char *option, double value);
+/* Appends the options that name the tokenizer (--tokenizer, --pattern, --special-tokens), as this process received
+ * them. */
+void arguments_tokenizer(struct child_arguments *arguments, const struct bench *bench);
 
 /* Resources that a child process used. */
 struct child_usage {
@@ -58,9 +76,6 @@ void child_run_tokmap(struct bench *bench, const char *const *arguments, struct 
  * its options.child is `what`. usage is that of tokmap alone. */
 void child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments,
                           struct child_usage *usage);
-/* Appends the options that name the tokenizer (--tokenizer, --pattern, --special-tokens), as this process received
- * them, to the `count` elements in arguments. Returns the new count, which is larger by at most 6. */
-size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count);
 
 /* Returns the number that follows "NAME=" in a child's output, or NAN if the output does not contain it. */
 double child_number(const char *output, const char *name);

@@ -53,7 +53,6 @@ void gpu_memory_free(struct gpu *gpu, uint64_t *address);
 void gpu_synchronize(struct gpu *gpu);
 
 /* Launch a kernel on the stream. */
-void gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments);
 void gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work);
 void gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work);
 void gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work);
@@ -71,36 +70,5 @@ void gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer);
 void gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer);
 /* Waits until the GPU has reached the stop. Returns the milliseconds since the start. */
 double gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer);
-
-/* ==== calls of the driver, counted ==== */
-
-/*
- * Counts and times the calls of the CUDA driver that a loader makes, in both of its threads.
- *
- * driver_calls_begin() replaces functions in the driver's table, through which the library makes all its calls, by
- * functions that count, look at the clock, and call the driver. So what is counted is what the loader does, not a copy
- * of it. All functions that a batch could call are replaced; those for finding devices and loading modules are not.
- */
-
-/* The calls of one thread between driver_calls_count(true) and driver_calls_count(false). */
-struct driver_calls {
-    uint64_t calls;
-    uint64_t waiting; /* of these, calls that allocate, free, or wait for the GPU. The producer's waits for a copy that
-                         a lap of the ring ago was enqueued are not among them */
-    double us;        /* the time that they take: for each function its median, times its calls */
-};
-
-/* Begins on a driver that no other thread uses yet. The calling thread is the consumer, all others are producers.
- * driver_calls_end() restores the table, at a time when no other thread uses the driver. */
-void driver_calls_begin(struct bench *bench, const struct cuda_driver *driver);
-void driver_calls_end(void);
-
-/* Counts from now on, beginning at zero, or does not count any more. The consumer's calls count only between
- * driver_calls_inside(true) and driver_calls_inside(false), so that the calls of the benchmark itself do not. */
-void driver_calls_count(bool count);
-void driver_calls_inside(bool inside);
-
-/* Fills in what was counted. To be called once the other threads make no more calls. */
-void driver_calls_read(struct driver_calls *consumer, struct driver_calls *producer);
 
 #endif

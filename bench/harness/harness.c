@@ -12,7 +12,6 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "platform/library.h"
 #include "platform/process.h"
 
 /* ---- repeats ---- */
@@ -106,21 +105,14 @@ static const struct {
     const char *ending;
     enum better better;
 } metric_directions[] = {
-    {"paced_tokens_per_s", BETTER_NEITHER},
     {"need_gb_s", BETTER_NEITHER},
     {"need_tokens_per_s", BETTER_NEITHER},
     {"au_percent", BETTER_MORE},
-    {"fill_percent", BETTER_MORE},
-    {"hit_percent", BETTER_MORE},
     {"share_percent", BETTER_MORE},
     {"share_mean_percent", BETTER_MORE},
     {"share_low_percent", BETTER_MORE},
     {"share_high_percent", BETTER_MORE},
-    {"merged_percent", BETTER_LESS},
     {"wait_percent", BETTER_LESS},
-    {"trace_percent", BETTER_LESS},
-    {"trace_inline_percent", BETTER_LESS},
-    {"journal_percent", BETTER_LESS},
     {"sealed_percent", BETTER_LESS},
     {"saturated_cpu_percent", BETTER_NEITHER},
     {"others_percent", BETTER_LESS},
@@ -504,15 +496,6 @@ void bench_append(struct bench *bench, struct bytes_buffer *text, const char *fo
     text->count += (size_t)length;
     va_end(again);
     va_end(arguments);
-}
-
-void bench_zstd_load(struct bench *bench, struct library *library)
-{
-    char reason[LIBRARY_REASON];
-    if (library_load(library, reason, sizeof reason))
-        return;
-    cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason, library->package);
-    bench_end(bench, CLI_FAILED);
 }
 
 int bench_misused(struct bench *bench, const char *message)

@@ -77,21 +77,19 @@ struct bench_options {
     const char *venv;                                 /* tokenize, compare: the Python environment of other systems */
     const char *peers_folder;                         /* tokenize, compare: where the scripts are that run them */
     const char *peers;                                /* compare: the systems, with commas between them */
-    const char *megatron;                             /* compare pack: a checkout of Megatron-LM */
-    const char *field;                                /* compare pack: the field or column of the text */
+    const char *field;                                /* compare pack: the field of the text */
     const char *table;                                /* compare: what the command line names, or NULL */
     bool offline;                                     /* compare: install nothing */
     double patience;                                  /* compare: seconds that a script may be silent */
-    bool documents;     /* tokenize: measure documents only, not the whole text in one call */
-    bool worst;         /* tokenize: measure texts that are slow to encode, beside the text that is named */
-    const char *faults; /* faults: the faults, with commas between them */
-    double stall;       /* faults: seconds that a stalled read takes */
-    bool no_fuse;       /* faults: inject with a preloaded library even if FUSE works */
-    /* compare survival: the simulated month */
-    uint64_t nodes, spare_nodes;
-    double days, failures, checkpoint_minutes, repair_hours;
+    bool documents;       /* tokenize: measure documents only, not the whole text in one call */
+    bool worst;           /* tokenize: measure texts that are slow to encode, beside the text that is named */
+    const char *faults;   /* faults: the faults, with commas between them */
+    double stall;         /* faults: seconds that a stalled read takes */
     uint64_t gpus;        /* cost */
-    const char *figures;  /* rows of compare that were printed with --json; NULL: measure; cost: bench/results */
+    uint64_t nodes;       /* cost: machines that train */
+    uint64_t cache;       /* cost: bytes of the cache of each node; 0: no cache is simulated */
+    uint64_t block;       /* cost: bytes of a request to object storage */
+    const char *figures;  /* cost: rows of compare that were printed with --json; NULL: bench/results */
     const char *child;    /* task of a copy of this program for its parent; NULL in the parent */
     const char *plot;     /* folder for pictures of the results, or NULL */
     const char *save;     /* folder for the results, or NULL */
@@ -128,6 +126,9 @@ struct bench_case {
     const char *name;
     const char *summary;             /* for --list */
     int (*run)(struct bench *bench); /* CLI_DONE, or CLI_FAILED or CLI_MISUSED after a message */
+    bool only_named;                 /* `all` leaves it out: it needs a text, runs others, or is about other things */
+    bool reads_files;                /* and so cannot take a synthetic dataset */
+    bool needs_gpu;
 };
 
 /* ---- repeats ---- */
@@ -260,11 +261,6 @@ void bench_samples_new(struct bench *bench, struct samples *samples, size_t capa
 /* Appends to a text, which then has a zero after its bytes that is not counted. Ends the program without memory. */
 void bench_append(struct bench *bench, struct bytes_buffer *text, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-struct library;
-/* Loads the library of zstd, which is opened at its first use. Ends the program with a message that names its package
- * if it cannot be loaded. */
-void bench_zstd_load(struct bench *bench, struct library *library);
 
 /* Prints a message and returns CLI_MISUSED, for a case to return. */
 int bench_misused(struct bench *bench, const char *message);

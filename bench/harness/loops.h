@@ -1,60 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loops.h - the two loops that read windows: the plain one, which is the limit, and the loader's.
+ * loops.h - what the loops that read windows share: the body of the plain one, which is the limit, and the loader's.
  *
- * The limit of the loader: a loop in plain C that reads windows from the mapping and widens them into inputs and
- * targets. It has no order to compute, no ids to check, no ring and no statistics.
- *
- * The loop reads each window once, from the mapping, and writes both outputs. As the limit it is compiled with the same
- * flags as the rest of the program. Compiled from the same source for the processor's widest vectors (AVX2, AVX-512) it
- * is about 10% faster; the case `limits` shows both.
+ * The body of the plain loop widens windows into inputs and targets. As the limit of the loader it is compiled with the
+ * same flags as the rest of the program. Compiled from the same source for the processor's widest vectors (AVX2,
+ * AVX-512) it is about 10% faster.
  */
 #ifndef TOKMAP_BENCH_HARNESS_LOOPS_H
 #define TOKMAP_BENCH_HARNESS_LOOPS_H
 
 #include "harness.h"
 
-/* Windows of a dataset in random order, each inside a single shard. Their pages are populated. */
-struct windows {
-    const uint8_t **at; /* address of each window's first byte */
-    uint64_t *first;    /* number of its first token in the dataset */
-    uint64_t count;
-    uint64_t seq_len; /* each window has seq_len + 1 tokens */
-    uint64_t shift;   /* number of the first token of window 0 */
-    uint32_t width;
-};
-
-/* Chooses at most `most` windows of --seq-len + 1 tokens, one after another from token seq_len / 3 on: those of all
- * epochs of a run but the first begin at such a shift, so a window of 4 KiB has parts of two pages. The dataset must be
- * mapped and must stay open while the windows are used. Ends the program with a message if no shard is long enough for
- * one. */
-void windows_new(struct bench *bench, struct windows *windows, const struct tokmap_dataset *dataset, uint64_t most,
-                 uint64_t seed);
-/* Accepts windows that are all zeros. */
-void windows_free(struct windows *windows);
-/* Returns the index of the next window and advances *next, which starts again at 0 after the last one. */
-static inline uint64_t windows_next(const struct windows *windows, uint64_t *next)
-{
-    const uint64_t index = *next;
-    *next = index + 1 == windows->count ? 0 : index + 1;
-    return index;
-}
-
-/* The tokens of a dataset's first shard, to be read with bare calls of pread(). */
-struct plain_file {
-    int fd;
-    uint64_t windows; /* that end in this file */
-    uint8_t *window;  /* memory for one */
-};
-
-void plain_file_open(struct bench *bench, struct plain_file *file, const struct windows *windows,
-                     const struct tokmap_shard_info *shard);
-void plain_file_close(struct plain_file *file);
-/* Reads the file's window in place of the dataset's next window, which can be in another shard, and advances *next. */
-void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into);
-
 /* Widens one window of seq_len + 1 tokens of `width` bytes: inputs[j] = token j, targets[j] = token j + 1, for j <
- * seq_len. targets may be NULL. */
+ * seq_len. */
 typedef void plain_widen(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_id_type type, void *inputs,
                          void *targets);
 plain_widen plain_widen_base;
@@ -74,21 +32,6 @@ void outputs_allocate(struct bench *bench, struct outputs *outputs, uint64_t row
 void outputs_new(struct bench *bench, struct outputs *outputs, uint64_t rows, enum tokmap_id_type type);
 /* Accepts outputs that are all zeros. */
 void outputs_free(struct outputs *outputs);
-
-/* Parameters of the loop. */
-struct plain_loop {
-    plain_widen *widen;
-    const struct windows *windows;
-    const struct outputs *outputs;
-    uint64_t rows; /* windows in a batch */
-    enum tokmap_id_type type;
-    bool with_targets;             /* false: write inputs only */
-    const struct plain_file *file; /* NULL: the windows are read from the mapping */
-};
-
-/* Runs the loop for at least `seconds`, beginning with window *next, which it advances. If samples is not NULL, the
- * time of each batch is added to it. Returns the rate in tokens per second; a batch counts as rows * seq_len tokens. */
-double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double seconds, struct samples *samples);
 
 /* ==== the loader's loop ==== */
 
@@ -145,12 +88,5 @@ void readers_compare(struct bench *bench, struct reader *const readers[2], struc
                      struct series rates[2]);
 /* Fills in the loader's statistics. */
 void reader_stats(const struct reader *reader, struct tokmap_stats *stats);
-
-/* Takes batches until the ring has been full once, but for at most a second. */
-void reader_fill(struct bench *bench, struct reader *reader);
-
-/* Returns the wait in nanoseconds that `share` (0 to 1) of the calls between two snapshots of the statistics did not
- * exceed. The value is interpolated linearly inside a bucket of the loader's histogram. */
-double waits_at(const struct tokmap_stats *before, const struct tokmap_stats *after, double share);
 
 #endif

@@ -33,20 +33,34 @@ static bool grow(void **list, size_t count, size_t *capacity, size_t size)
     return true;
 }
 
+/* Returns zeros that memory_free() frees, or NULL. */
+static void *keep(struct result_memory *memory, size_t bytes)
+{
+    const bool grown = grow((void **)&memory->list, memory->count, &memory->capacity, sizeof *memory->list);
+    void *kept = grown ? calloc(1, bytes) : NULL;
+    if (kept)
+        memory->list[memory->count++] = kept;
+    return kept;
+}
+
+static void memory_free(struct result_memory *memory)
+{
+    for (size_t i = 0; i < memory->count; i++)
+        free(memory->list[i]);
+    free(memory->list);
+}
+
 /* Copies a string of JSON, decoded. Returns NULL, and sets *memory if that is the reason. */
 static const char *text_keep(struct result_rows *rows, const struct json_string *string, bool *memory)
 {
     size_t lone, first;
-    char *text = malloc(string->count + 1);
-    if (!text || !grow((void **)&rows->texts, rows->text_count, &rows->text_capacity, sizeof *rows->texts)) {
-        free(text);
-        *memory = true;
+    char *text = keep(&rows->texts, string->count + 1);
+    *memory = !text;
+    if (!text)
         return NULL;
-    }
     memcpy(text, string->bytes, string->count);
     const size_t count = string->escaped ? json_unescape(text, string->count, &lone, &first) : string->count;
     text[count] = '\0';
-    rows->texts[rows->text_count++] = text;
     return utf8_valid_prefix(text, count) == count && strlen(text) == count ? text : NULL;
 }
 
@@ -75,18 +89,14 @@ static bool member_take(struct json_scan *scan, const struct json_string *name, 
 {
     const struct {
         const char *name, **into;
-    } texts[] = {{"case", &row->case_name},  {"table", &row->table},     {"row", &row->row},
-                 {"metric", &row->metric},   {"unit", &row->unit},       {"better", &row->better},
-                 {"text", &row->text},       {"verdict", &row->verdict}, {"command", &row->command},
-                 {"machine", &row->machine}, {"date", &row->date},       {"sentence", &row->text}};
+    } texts[] = {{"case", &row->case_name}, {"table", &row->table},     {"row", &row->row},
+                 {"metric", &row->metric},  {"unit", &row->unit},       {"better", &row->better},
+                 {"text", &row->text},      {"command", &row->command}, {"machine", &row->machine},
+                 {"date", &row->date},      {"sentence", &row->text}};
     const struct {
         const char *name;
         double *into;
-    } reals[] = {{"value", &row->value},
-                 {"min", &row->smallest},
-                 {"max", &row->largest},
-                 {"limit", &row->limit},
-                 {"ratio", &row->ratio}};
+    } reals[] = {{"value", &row->value}, {"min", &row->smallest}, {"max", &row->largest}, {"limit", &row->limit}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (json_name_is(name, texts[i].name))
             return text_take(scan, rows, texts[i].into, memory);
@@ -103,8 +113,8 @@ static enum tokmap_status line_read(struct result_rows *rows, const char *line, 
     struct json_string name;
     bool memory = false;
     struct result_row row = {.case_name = "", .table = "", .row = "", .metric = "", .unit = "", .better = ""};
-    row.text = row.verdict = row.machine = row.date = "";
-    row.value = row.smallest = row.largest = row.limit = row.ratio = (double)NAN;
+    row.text = row.machine = row.date = "";
+    row.value = row.smallest = row.largest = row.limit = (double)NAN;
     json_begin(&scan, line, count);
     if (json_enter_object(&scan))
         while (json_member(&scan, &name) && member_take(&scan, &name, rows, &row, &memory))
@@ -171,11 +181,6 @@ static enum tokmap_status file_read(struct result_rows *rows, const char *path, 
     return status;
 }
 
-struct names {
-    char **list;
-    size_t count, capacity;
-};
-
 static bool ends_with(const char *name, const char *ending)
 {
     const size_t length = strlen(name), tail = strlen(ending);
@@ -184,27 +189,24 @@ static bool ends_with(const char *name, const char *ending)
 
 static int name_add(void *user, const char *name)
 {
-    struct names *names = user;
     if (name[0] == '.' || (!ends_with(name, ".json") && !ends_with(name, ".jsonl")))
         return 0;
-    char *copy = strdup(name);
-    if (!copy || !grow((void **)&names->list, names->count, &names->capacity, sizeof *names->list)) {
-        free(copy);
+    char *copy = keep(user, strlen(name) + 1);
+    if (!copy)
         return ENOMEM;
-    }
-    names->list[names->count++] = copy;
+    memcpy(copy, name, strlen(name));
     return 0;
 }
 
 static int name_order(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(*(void *const *)a, *(void *const *)b);
 }
 
 enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, struct tokmap_error *error)
 {
     struct os_stat stat;
-    struct names names = {0};
+    struct result_memory names = {0};
     enum tokmap_status status = TOKMAP_OK;
     int system = os_stat(path, &stat);
     if (!system && stat.kind != OS_KIND_FOLDER)
@@ -227,17 +229,14 @@ enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, 
         if (!status)
             status = file_read(rows, file, error);
         free(file);
-        free(names.list[i]);
     }
-    free(names.list);
+    memory_free(&names);
     return status;
 }
 
 void result_rows_free(struct result_rows *rows)
 {
-    for (size_t i = 0; i < rows->text_count; i++)
-        free(rows->texts[i]);
-    free(rows->texts);
+    memory_free(&rows->texts);
     free(rows->rows);
     *rows = (struct result_rows){0};
 }
@@ -259,38 +258,15 @@ struct group {
     bool named; /* its labels are systems, and its colors metrics */
 };
 
-static void *keep(struct result_plots *plots, size_t bytes)
-{
-    if (plots->memory_count == plots->memory_capacity) {
-        const size_t more = plots->memory_capacity ? 2 * plots->memory_capacity : 64;
-        void *grown = realloc(plots->memory, more * sizeof *plots->memory);
-        if (!grown)
-            return NULL;
-        plots->memory = grown;
-        plots->memory_capacity = more;
-    }
-    void *memory = calloc(1, bytes);
-    if (memory)
-        plots->memory[plots->memory_count++] = memory;
-    return memory;
-}
-
-bool result_row_is_machine(const struct result_row *row)
-{
-    static const char *const names[] = {"others_percent", "steal_percent", "load_average"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(row->metric, names[i]))
-            return true;
-    return false;
-}
-
+/* Returns false for texts, and for what describes the machine. */
 static bool row_is_drawn(const struct result_row *row)
 {
-    static const char *const texts[] = {"verdict", "equal", "absent", "about", "note", "answer"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (!strcmp(row->metric, texts[i]))
+    static const char *const others[] = {"verdict", "equal",          "absent",        "about",       "note",
+                                         "answer",  "others_percent", "steal_percent", "load_average"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(row->metric, others[i]))
             return false;
-    return isfinite(row->value) && !*row->text && !result_row_is_machine(row);
+    return isfinite(row->value) && !*row->text;
 }
 
 static bool belongs(const struct result_row *row, const struct result_row *first)
@@ -320,7 +296,7 @@ static char *metric_label(struct result_plots *plots, const struct result_row *r
     if (unit && length > unit + 1 && row->metric[length - unit - 1] == '_' &&
         !strcmp(row->metric + length - unit, row->unit))
         length -= unit + 1;
-    char *label = keep(plots, length + 1);
+    char *label = keep(&plots->memory, length + 1);
     for (size_t i = 0; label && i < length; i++)
         label[i] = row->metric[i] == '_' ? ' ' : row->metric[i];
     return label;
@@ -337,7 +313,7 @@ static struct cli_plot_point point_of(const struct result_row *row, const char *
 static bool named_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
 {
     for (size_t c = 0; c < group->color_count; c++) {
-        struct cli_plot_point *points = keep(plots, group->label_count * sizeof *points);
+        struct cli_plot_point *points = keep(&plots->memory, group->label_count * sizeof *points);
         if (!points)
             return false;
         for (size_t l = 0; l < group->label_count; l++)
@@ -363,18 +339,16 @@ static bool named_fill(struct result_plots *plots, struct group *group, struct c
 /* Fills the points of a case: what was measured, and the limit. Returns the number of series, 0 without memory. */
 static size_t metrics_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
 {
-    struct cli_plot_point *ours = keep(plots, group->count * sizeof *ours);
-    struct cli_plot_point *limits = keep(plots, group->count * sizeof *limits);
+    struct cli_plot_point *ours = keep(&plots->memory, group->count * sizeof *ours);
+    struct cli_plot_point *limits = keep(&plots->memory, group->count * sizeof *limits);
     bool limited = false;
     if (!ours || !limits)
         return 0;
     for (size_t i = 0; i < group->count; i++) {
         const struct result_row *row = group->rows[i];
-        const char *label = *row->row ? row->row : metric_label(plots, row);
+        const char *label = metric_label(plots, row); /* also of one system: its metrics are the labels */
         if (!label)
             return 0;
-        if (*row->row) /* one system: its metrics are the labels */
-            label = metric_label(plots, row);
         ours[i] = point_of(row, label);
         limits[i] = (struct cli_plot_point){.label = label, .y = row->limit, .low = (double)NAN, .high = (double)NAN};
         limited |= isfinite(row->limit);
@@ -431,8 +405,9 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
 {
     const struct result_row *row = group->first;
     const size_t room = 512;
-    char *title = keep(plots, room), *subtitle = keep(plots, room), *made = keep(plots, room);
-    const char **notes = keep(plots, 2 * sizeof *notes);
+    char *title = keep(&plots->memory, room), *subtitle = keep(&plots->memory, room),
+         *made = keep(&plots->memory, room);
+    const char **notes = keep(&plots->memory, 2 * sizeof *notes);
     uint64_t least = UINT64_MAX, most = 0;
     double others = 0;
     if (!title || !subtitle || !made || !notes)
@@ -470,15 +445,14 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
 /* Adds the picture of a group, unless it would say nothing. Returns false without memory. */
 static bool plot_add(struct result_plots *plots, struct group *group, const struct result_rows *rows)
 {
-    struct cli_plot_series *series = keep(plots, COLORS_MOST * sizeof *series);
+    struct cli_plot_series *series = keep(&plots->memory, COLORS_MOST * sizeof *series);
     struct result_plot *grown = realloc(plots->plots, (plots->count + 1) * sizeof *grown);
     if (grown)
         plots->plots = grown;
     if (!series || !grown)
         return false;
     struct result_plot *plot = &plots->plots[plots->count];
-    *plot = (struct result_plot){
-        .command = group->first->command, .case_name = group->first->case_name, .table = group->first->table};
+    *plot = (struct result_plot){.name = ""};
     size_t count = group->color_count;
     if (group->named ? !named_fill(plots, group, series) : !(count = metrics_fill(plots, group, series)))
         return false;
@@ -532,22 +506,15 @@ enum tokmap_status result_plots_make(struct result_plots *plots, const struct re
     bool *taken = calloc(rows->count + 1, sizeof *taken);
     const struct result_row **list = calloc(rows->count + 1, sizeof *list);
     bool memory = taken && list;
-    size_t groups = 0;
     for (size_t i = 0; i < rows->count && memory; i++) {
         struct group group = {.rows = list};
         if (taken[i] || !row_is_drawn(&rows->rows[i]))
             continue;
-        if (++groups > RESULT_PLOTS_MOST)
-            break;
         group_find(&group, rows, i, taken);
         memory = plot_add(plots, &group, rows);
     }
     free(taken);
     free(list);
-    if (groups > RESULT_PLOTS_MOST)
-        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the results would become more than %d pictures; name fewer files of results",
-                         RESULT_PLOTS_MOST);
     return memory ? TOKMAP_OK : error_set_memory(error, "pictures of results", 0);
 }
 
@@ -566,9 +533,7 @@ enum tokmap_status result_plots_write(const struct result_plots *plots, const ch
 
 void result_plots_free(struct result_plots *plots)
 {
-    for (size_t i = 0; i < plots->memory_count; i++)
-        free(plots->memory[i]);
-    free(plots->memory);
+    memory_free(&plots->memory);
     free(plots->plots);
     *plots = (struct result_plots){0};
 }

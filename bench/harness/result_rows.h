@@ -2,13 +2,10 @@
 /*
  * result_rows.h - the rows that the command printed: read back, and drawn as pictures.
  *
- * Results as data: the JSON lines that cases print, read back. Reports, pictures, and pages of results
- * are made from these rows, and from nothing else.
- *
  * A line is one JSON object: case, metric, value, unit, better, min, max, n, and, where they are known, table, row,
- * limit, ratio, values, text, verdict, command, machine, date. Members that are not named here are left out. A line
- * without a command has the command, machine, and date of the line before it. Names are text from a file that anyone
- * may have written: escape them before they are shown.
+ * limit, text, command, machine, date. Members that are not named here are left out. A line without a command has the
+ * command, machine, and date of the line before it. Names are text from a file that anyone may have written: escape
+ * them before they are shown.
  *
  * One thread uses a list.
  */
@@ -27,17 +24,21 @@ struct result_row {
     const char *unit;
     const char *better; /* "more", "less", or "" */
     const char *text;   /* of rows without a number, such as why a system is absent */
-    const char *verdict;
     const char *command, *machine, *date;
-    double value, smallest, largest, limit, ratio;
+    double value, smallest, largest, limit;
     uint64_t count; /* repeats */
+};
+
+/* Pieces of memory that are freed together. */
+struct result_memory {
+    void **list;
+    size_t count, capacity;
 };
 
 struct result_rows {
     struct result_row *rows;
     size_t count, capacity;
-    char **texts; /* the memory of the texts */
-    size_t text_count, text_capacity;
+    struct result_memory texts;
 };
 
 #define RESULT_BYTES_MOST ((size_t)256 << 20) /* of one file */
@@ -68,29 +69,21 @@ void result_rows_free(struct result_rows *rows);
 
 struct result_plot {
     char name[96]; /* of a file, without its ending: letters, digits, '.', '-', and '_'; no two of a list are equal */
-    const char *command, *case_name, *table; /* of its rows */
     struct cli_plot plot;
 };
 
 struct result_plots {
     struct result_plot *plots;
     size_t count;
-    void **memory; /* memory that the plots point to */
-    size_t memory_count, memory_capacity;
+    struct result_memory memory; /* that the plots point to */
 };
 
-#define RESULT_PLOTS_MOST 1000
-
 /* Finds the pictures of the rows, which must stay as long as the pictures. `plots` begins as zeros, and
- * result_plots_free() must follow in any case. Statuses: OK, ERROR_LIMIT (more than RESULT_PLOTS_MOST),
- * ERROR_MEMORY. */
+ * result_plots_free() must follow in any case. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status result_plots_make(struct result_plots *plots, const struct result_rows *rows,
                                      struct tokmap_error *error);
 /* Writes each picture into an existing folder, as NAME.svg and NAME.png. Statuses: as cli_plot_write(). */
 enum tokmap_status result_plots_write(const struct result_plots *plots, const char *folder, struct tokmap_error *error);
 void result_plots_free(struct result_plots *plots);
-
-/* Returns whether a row describes the machine during the run, and not what was measured. */
-bool result_row_is_machine(const struct result_row *row);
 
 #endif

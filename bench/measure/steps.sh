@@ -8,25 +8,21 @@ data=$folder/tokmap-measure-1g
 if [ "${ONLY:-}" != none ] && [ ! -e "$data.tmx" ]; then
     say "making the dataset of 10^9 tokens"
     new=$(mktemp -d "$folder/tokmap-measure.XXXXXX") || exit 1
-    "$bench" slice --keep --repeats 1 --seconds 0.01 --dir "$new" >/dev/null 2>&1 || exit 1
+    "$bench" verify --keep --repeats 1 --dir "$new" >/dev/null 2>&1 || exit 1
     mv "$new"/tokmap-bench-*.bin "$data.bin" && mv "$new"/tokmap-bench-*.tmx "$data.tmx" && rmdir "$new" || exit 1
 fi
 
-step limits limits "$data"
 step loader loader "$data"
 step loader-cold loader --cold "$data"
 step train-cold train --cold "$data"
 step train-cold-2.5 train --cold --step-ms 2.5 "$data"
 step open open "$data"
 step order order
-step slice slice "$data"
 step verify verify "$data"
 step sources sources --repeats 5
 step plan plan --repeats 3
-step trace trace --repeats 21 "$data"
 step pack pack
 step pack-memory pack --memory
-step writer writer
 step hostile hostile
 
 # Vocabularies, and texts in real languages.
@@ -84,8 +80,6 @@ worst_step o200k openai/o200k_base.tiktoken
 worst_step llama3 llama3/tokenizer.json
 worst_step qwen2.5 qwen2.5/tokenizer.json
 worst_step deepseek_v3 deepseek_v3/tokenizer.json
-if [ -e "$prose" ]; then step parquet parquet "$prose"
-elif wanted parquet; then leave parquet "$prose does not exist"; fi
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
     step pack-gpt2 pack "$prose" -t "$VOCABULARIES/gpt2/tokenizer.json" --text-bytes 512M --repeats 3
 elif wanted pack-gpt2; then leave pack-gpt2 "it needs VOCABULARIES= and $prose"; fi
@@ -143,7 +137,7 @@ run=$folder/15t.run
 ! wanted cost-15t ||
     printf 'source text synthetic:vocab=50257,tokens=15000000000000\nseq_len 8192\nbatch 2048\npasses 1\n' >"$run"
 step cost-15t cost "$run" --gpus 1024 --step-ms 8000
-for table in progressive workers batch item pin overlap epoch state order ab files start survival remote; do
+for table in progressive pin overlap start remote; do
     step "compare-$table" compare $table "$data" "${offline[@]}"
 done
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then

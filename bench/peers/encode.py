@@ -69,30 +69,6 @@ class Gigatoken:
         return self.awkward.to_numpy(self.awkward.flatten(encoded))
 
 
-class Fastokens:
-    def __init__(self, vocabulary, pattern):
-        from fastokens import _native
-
-        if is_rank_file(vocabulary):
-            self.tokenizer = _native.Tokenizer.from_tiktoken(vocabulary, encoding=pattern)
-        else:
-            self.tokenizer = _native.Tokenizer.from_file(json_of(vocabulary))
-
-    @staticmethod
-    def inputs(texts):
-        return [text.decode() for text in texts]
-
-    def documents(self, texts):
-        return self.tokenizer.encode_batch_flat(texts, split_special_tokens=True)[0]
-
-    def whole(self, text):
-        return self.documents([text])
-
-    @staticmethod
-    def ids(encoded):
-        return np.frombuffer(encoded, np.uint32)
-
-
 class Tokenizers:
     def __init__(self, vocabulary, pattern):
         import tokenizers
@@ -122,76 +98,7 @@ class Tokenizers:
         return np.fromiter((number for one in encoded for number in one), np.uint32)
 
 
-class Tiktoken:
-    def __init__(self, vocabulary, pattern):
-        import tiktoken
-        from tiktoken import load
-        from tiktoken_ext import openai_public
-
-        if not is_rank_file(vocabulary):
-            raise SystemExit("tiktoken needs a rank file (.tiktoken)")
-        if not hasattr(openai_public, pattern):
-            raise SystemExit(f"tiktoken does not have the pattern '{pattern}'; name one of its patterns with --pattern")
-        # The constructors of tiktoken contain the patterns, and load the ranks with this function.
-        openai_public.load_tiktoken_bpe = lambda *unused, **also: load.load_tiktoken_bpe(vocabulary)
-        self.tokenizer = tiktoken.Encoding(**getattr(openai_public, pattern)())
-
-    @staticmethod
-    def inputs(texts):
-        return [text.decode() for text in texts]
-
-    def whole(self, text):
-        return [self.tokenizer.encode_to_numpy(text, disallowed_special=())]
-
-    def documents(self, texts):
-        return [self.tokenizer.encode_to_numpy(text, disallowed_special=()) for text in texts]
-
-    @staticmethod
-    def ids(encoded):
-        return np.concatenate(encoded).astype(np.uint32, copy=False)
-
-
-class SentencePiece:
-    def __init__(self, vocabulary, pattern):
-        import sentencepiece
-
-        self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=vocabulary)
-
-    @staticmethod
-    def inputs(texts):
-        return [text.decode() for text in texts]
-
-    def whole(self, text):
-        return [self.tokenizer.encode(text)]
-
-    def documents(self, texts):
-        return self.tokenizer.encode(texts, num_threads=1)
-
-    @staticmethod
-    def ids(encoded):
-        return np.fromiter((number for one in encoded for number in one), np.uint32)
-
-
-class Kitoken(SentencePiece):
-    def __init__(self, vocabulary, pattern):
-        from kitoken import Kitoken as Reader
-
-        if is_rank_file(vocabulary):
-            self.tokenizer = Reader.from_tiktoken_file(vocabulary)
-        elif vocabulary.endswith(".json"):
-            self.tokenizer = Reader.from_tokenizers_file(vocabulary)
-        else:
-            self.tokenizer = Reader.from_sentencepiece_file(vocabulary)
-
-    def whole(self, text):
-        return [self.tokenizer.encode(text, False)]
-
-    def documents(self, texts):
-        return [self.tokenizer.encode(text, False) for text in texts]
-
-
-PEERS = {"gigatoken": Gigatoken, "fastokens": Fastokens, "tokenizers": Tokenizers, "tiktoken": Tiktoken,
-         "sentencepiece": SentencePiece, "kitoken": Kitoken}
+PEERS = {"gigatoken": Gigatoken, "tokenizers": Tokenizers}
 
 
 def timed(function, argument):

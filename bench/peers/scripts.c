@@ -24,19 +24,18 @@
  */
 
 struct script {
-    const char *name;             /* for messages */
-    const char *path;             /* of the program */
-    const char *const *arguments; /* argv from argv[0] on, NULL last */
-    /* Receives each line, without its end; may change it. Returns CLI_DONE; after CLI_FAILED, for which it has printed
-     * a message, the program is ended. */
-    int (*line)(void *user, char *line);
-    void *user;
-    double silence; /* seconds without a line after which the program is ended, and the most that it then has for its
-                       end; 0: no limit */
+    struct bench *bench;
+    const char *table;
+    script_line_fn *line;
+    struct cli_progress progress;
+    char what[128]; /* of the progress */
+    char *text;     /* SCRIPT_LINE bytes, of which `used` are read */
+    size_t used;
 };
 
 #define SCRIPT_LINE ((size_t)1 << 20)
 
+#define PROGRAM "/usr/bin/env"
 #define GRACE 10.0 /* seconds for a program that was asked to end */
 #define TAIL 4096  /* bytes of standard error that a message shows lines of */
 #define TAIL_LINES 8
@@ -65,37 +64,87 @@ static void tail_say(const struct bench *bench, int errors)
     }
 }
 
-struct script_reading {
-    char *text;
-    size_t used;
-};
+/* The words with which lines begin, and how many fields follow. */
+static const struct {
+    const char *word;
+    size_t fields;
+} words[] = {{"row", 6},  {"absent", 3},   {"equal", 4},  {"about", 2}, {"cell", 4},
+             {"note", 1}, {"progress", 3}, {"answer", 1}, {"say", 1}};
 
-/* Hands over each complete line. Returns CLI_FAILED if one of them is refused. */
-static int lines_take(const struct script *script, struct script_reading *reading)
+static void progress_show(struct script *script, const struct script_line *line)
 {
-    char *at = reading->text, *end;
+    uint64_t done = 0, total = 0;
+    (void)cli_parse_number(line->fields[1], &done);
+    (void)cli_parse_number(line->fields[2], &total);
+    (void)snprintf(script->what, sizeof script->what, "%s", line->fields[3]);
+    script->progress.total = total;
+    cli_progress_update(&script->progress, done);
+}
+
+/* Cuts a line at its tabs. Returns false if it is not one of the protocol. */
+static bool line_cut(char *text, struct script_line *line)
+{
+    *line = (struct script_line){.fields = {text}, .count = 1};
+    for (char *tab; (tab = strchr(text, '\t')) != NULL; text = tab + 1) {
+        if (line->count > SCRIPT_FIELDS)
+            return false;
+        *tab = '\0';
+        line->fields[line->count++] = tab + 1;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(line->fields[0], words[i].word))
+            return line->count == words[i].fields + 1;
+    return false;
+}
+
+static int line_take(struct script *script, char *text)
+{
+    struct script_line line;
+    char first[80];
+    (void)snprintf(first, sizeof first, "%s", text);
+    if (!line_cut(text, &line)) {
+        cli_progress_clear(&script->progress);
+        cli_say(script->bench->program, "the script of the table %s printed a line that is not a result: %s",
+                script->table, first);
+        return CLI_FAILED;
+    }
+    if (!strcmp(line.fields[0], "progress")) {
+        progress_show(script, &line);
+        return CLI_DONE;
+    }
+    if (!strcmp(line.fields[0], "say")) {
+        cli_progress_clear(&script->progress);
+        cli_say(script->bench->program, "%s", line.fields[1]);
+        return CLI_DONE;
+    }
+    return script->line(script->bench, &line);
+}
+
+/* Takes each complete line. Returns CLI_FAILED if one of them is refused. */
+static int lines_take(struct script *script)
+{
+    char *at = script->text, *end;
     int result = CLI_DONE;
-    while (!result && (end = memchr(at, '\n', reading->used - (size_t)(at - reading->text))) != NULL) {
+    while (!result && (end = memchr(at, '\n', script->used - (size_t)(at - script->text))) != NULL) {
         *end = '\0';
-        result = script->line(script->user, at);
+        result = line_take(script, at);
         at = end + 1;
     }
-    reading->used -= (size_t)(at - reading->text);
-    memmove(reading->text, at, reading->used);
+    script->used -= (size_t)(at - script->text);
+    memmove(script->text, at, script->used);
     return result;
 }
 
-/* Reads the output to its end. Returns NULL, or why the program must be ended; "" if the reason has been printed or is
+/* Reads the output to its end. Returns NULL, or why the script must be ended; "" if the reason has been printed or is
  * the user. */
-static const char *output_follow(struct bench *bench, const struct script *script, const struct os_child *child,
-                                 struct script_reading *reading)
+static const char *output_follow(struct script *script, const struct os_child *child)
 {
-    const uint64_t silence = script->silence > 0 ? (uint64_t)(script->silence * 1e9) : UINT64_MAX;
+    const uint64_t silence = (uint64_t)(script->bench->options.patience * 1e9);
     for (;;) {
         size_t got = 0;
         int system = os_wait_readable(child->output, silence);
         if (!system)
-            system = os_read(child->output, reading->text + reading->used, SCRIPT_LINE - reading->used, &got);
+            system = os_read(child->output, script->text + script->used, SCRIPT_LINE - script->used, &got);
         if (bench_stopped())
             return "";
         if (system == ETIMEDOUT)
@@ -103,71 +152,66 @@ static const char *output_follow(struct bench *bench, const struct script *scrip
         if (system && system != EINTR)
             return "cannot be read";
         if (!system && !got)
-            return reading->used ? "ended in the middle of a line" : NULL;
-        reading->used += got;
-        if (lines_take(script, reading))
+            return script->used ? "ended in the middle of a line" : NULL;
+        script->used += got;
+        if (lines_take(script))
             return "";
-        if (reading->used == SCRIPT_LINE)
+        if (script->used == SCRIPT_LINE)
             return "printed a line that is too long and was ended";
     }
 }
 
-static int script_follow(struct bench *bench, const struct script *script, struct os_child *child, int errors)
+static int script_follow(struct script *script, struct os_child *child, int errors)
 {
-    struct script_reading reading = {bench_new(bench, SCRIPT_LINE, 1), 0};
-    const char *wrong = output_follow(bench, script, child, &reading);
-    const uint64_t grace = (uint64_t)(1e9 * (script->silence > 0 && script->silence < GRACE ? script->silence : GRACE));
+    static const char name[] = "the script of the table";
+    struct bench *bench = script->bench;
+    const char *wrong = output_follow(script, child);
+    const double patience = bench->options.patience;
+    const uint64_t grace = (uint64_t)(1e9 * (patience < GRACE ? patience : GRACE));
     int status = 0, system;
-    free(reading.text);
     if (wrong)
         os_child_end(child, grace);
     while ((system = os_child_wait(child, &status)) == EINTR) /* once: a signal has come */
         os_child_end(child, grace);
     if (bench_stopped())
         return CLI_FAILED;
-    if (system)
-        bench_failed_system(bench, system, script->path, "Waiting for the end of this program failed.");
+    bench_check_system(bench, system, PROGRAM, "Waiting for the end of this program failed.");
     if (!wrong && !status)
         return CLI_DONE;
     if (wrong && *wrong)
-        cli_say(bench->program, "%s %s", script->name, wrong);
+        cli_say(bench->program, "%s %.32s %s", name, script->table, wrong);
     else if (!wrong && status > 128)
-        cli_say(bench->program, "%s was ended by signal %d", script->name, status - 128);
+        cli_say(bench->program, "%s %.32s was ended by signal %d", name, script->table, status - 128);
     else if (!wrong)
-        cli_say(bench->program, "%s ended with exit status %d", script->name, status);
+        cli_say(bench->program, "%s %.32s ended with exit status %d", name, script->table, status);
     tail_say(bench, errors);
     return CLI_FAILED;
 }
 
 /* Runs the script to its end. Returns CLI_DONE if its exit status is 0, or CLI_FAILED after a message with its last
  * lines of standard error: it cannot be started, it ended otherwise, it was silent for too long, a line has more than
- * SCRIPT_LINE bytes, or `line` failed. If the user asked to stop (bench_stopped()), the program is asked to end and has
+ * SCRIPT_LINE bytes, or `line` failed. If the user asked to stop (bench_stopped()), the script is asked to end and has
  * ten seconds for it; CLI_FAILED is then returned without a message. */
-static int script_run(struct bench *bench, const struct script *script)
+static int script_run(struct script *script, const char *const *arguments)
 {
+    struct bench *bench = script->bench;
     char path[BENCH_PATH];
     int errors = -1;
     struct os_child child;
-    assert(script->line);
     made_file(bench, "stderr", path);
     bench_check_system(bench, os_open(path, OS_WRITE_NEW, &errors), path,
                        "The file for messages of a script cannot be created.");
-    bench_check_system(bench, os_child_start_logged(&child, script->path, script->arguments, errors), script->path,
+    bench_check_system(bench, os_child_start_logged(&child, PROGRAM, arguments, errors), PROGRAM,
                        "This program cannot be started.");
-    const int result = script_follow(bench, script, &child, errors);
+    script->text = bench_new(bench, SCRIPT_LINE, 1);
+    const int result = script_follow(script, &child, errors);
+    free(script->text);
     os_close(errors);
     made_file_remove(bench, path);
     return result;
 }
 
 /* ==== the scripts ==== */
-
-/* The words with which lines begin, and how many fields follow. */
-static const struct {
-    const char *word;
-    size_t fields;
-} words[] = {{"row", 6},  {"absent", 3},   {"equal", 4},  {"about", 2}, {"cell", 4},
-             {"note", 1}, {"progress", 3}, {"answer", 1}, {"say", 1}};
 
 /* ---- where the scripts are ---- */
 
@@ -211,42 +255,13 @@ bool scripts_have_table(struct bench *bench, const char *word)
     return !os_stat(path, &stat);
 }
 
+bool scripts_read_text(const struct bench *bench)
+{
+    const char *table = bench->options.table;
+    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare"));
+}
+
 /* ---- arguments ---- */
-
-static void argument_add(struct script_arguments *arguments, const char *word)
-{
-    assert(arguments->count < SCRIPT_ARGUMENTS_MAX);
-    arguments->list[arguments->count++] = word;
-}
-
-void scripts_flag(struct script_arguments *arguments, const char *option)
-{
-    argument_add(arguments, option);
-}
-
-void scripts_text(struct script_arguments *arguments, const char *option, const char *value)
-{
-    if (!value)
-        return;
-    argument_add(arguments, option);
-    argument_add(arguments, value);
-}
-
-void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value)
-{
-    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
-    char *text = arguments->numbers[arguments->number_count++];
-    (void)snprintf(text, sizeof arguments->numbers[0], "%" PRIu64, value);
-    scripts_text(arguments, option, text);
-}
-
-void scripts_real(struct script_arguments *arguments, const char *option, double value)
-{
-    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
-    char *text = arguments->numbers[arguments->number_count++];
-    (void)snprintf(text, sizeof arguments->numbers[0], "%g", value);
-    scripts_text(arguments, option, text);
-}
 
 /* The paths that arguments point to. */
 struct places {
@@ -266,106 +281,34 @@ static void places_find(struct bench *bench, struct places *places)
         places->package[0] = '\0';
 }
 
-static void common_arguments(const struct bench *bench, const struct places *places, struct script_arguments *all)
+static void common_arguments(const struct bench *bench, const struct places *places, struct child_arguments *all)
 {
     const struct bench_options *o = &bench->options;
-    scripts_text(all, "--work", places->work);
-    scripts_text(all, "--tokmap", places->tokmap);
-    scripts_text(all, "--package", places->package);
-    scripts_number(all, "--seq-len", o->seq_len);
-    scripts_number(all, "--rows", o->rows);
-    scripts_number(all, "--seed", o->seed);
-    scripts_number(all, "--repeats", o->repeats);
-    scripts_real(all, "--seconds", o->seconds);
-    scripts_text(all, "--peers", o->peers);
-    scripts_text(all, "--venv", o->venv);
+    arguments_text(all, "--work", places->work);
+    arguments_text(all, "--tokmap", places->tokmap);
+    arguments_text(all, "--package", places->package);
+    arguments_number(all, "--seq-len", o->seq_len);
+    arguments_number(all, "--rows", o->rows);
+    arguments_number(all, "--repeats", o->repeats);
+    arguments_real(all, "--seconds", o->seconds);
+    arguments_text(all, "--peers", o->peers);
+    arguments_text(all, "--venv", o->venv);
     if (o->offline)
-        argument_add(all, "--offline");
+        arguments_add(all, "--offline");
 }
 
-/* ---- lines ---- */
-
-struct reading {
-    struct bench *bench;
-    const char *table;
-    script_line_fn *line;
-    void *user;
-    struct cli_progress progress;
-    char what[128];
-};
-
-static void progress_show(struct reading *reading, const struct script_line *line)
-{
-    uint64_t done = 0, total = 0;
-    (void)cli_parse_number(line->fields[1], &done);
-    (void)cli_parse_number(line->fields[2], &total);
-    (void)snprintf(reading->what, sizeof reading->what, "%s", line->fields[3]);
-    reading->progress.total = total;
-    cli_progress_update(&reading->progress, done);
-}
-
-/* Cuts a line at its tabs. Returns false if it is not one of the protocol. */
-static bool line_cut(char *text, struct script_line *line)
-{
-    *line = (struct script_line){.fields = {text}, .count = 1};
-    for (char *tab; (tab = strchr(text, '\t')) != NULL; text = tab + 1) {
-        if (line->count > SCRIPT_FIELDS)
-            return false;
-        *tab = '\0';
-        line->fields[line->count++] = tab + 1;
-    }
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(line->fields[0], words[i].word))
-            return line->count == words[i].fields + 1;
-    return false;
-}
-
-static int line_take(void *user, char *text)
-{
-    struct reading *reading = user;
-    struct script_line line;
-    char first[80];
-    (void)snprintf(first, sizeof first, "%s", text);
-    if (!line_cut(text, &line)) {
-        cli_progress_clear(&reading->progress);
-        cli_say(reading->bench->program, "the script of the table %s printed a line that is not a result: %s",
-                reading->table, first);
-        return CLI_FAILED;
-    }
-    if (!strcmp(line.fields[0], "progress")) {
-        progress_show(reading, &line);
-        return CLI_DONE;
-    }
-    if (!strcmp(line.fields[0], "say")) {
-        cli_progress_clear(&reading->progress);
-        cli_say(reading->bench->program, "%s", line.fields[1]);
-        return CLI_DONE;
-    }
-    return reading->line(reading->user, &line);
-}
-
-int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,
-                void *user)
+int scripts_run(struct bench *bench, const char *table, const struct child_arguments *arguments, script_line_fn *line)
 {
     struct places places;
     places_find(bench, &places);
     /* -B: nothing is written into the folder of the scripts, which may have been installed */
-    struct script_arguments all = {.list = {"env", "python3", "-B", places.compare, table}, .count = 5};
+    struct child_arguments all = {.list = {"env", "python3", "-B", places.compare, table}, .count = 5};
     for (size_t i = 0; i < arguments->count; i++)
-        argument_add(&all, arguments->list[i]);
+        arguments_add(&all, arguments->list[i]);
     common_arguments(bench, &places, &all);
-    struct reading reading = {.bench = bench, .table = table, .line = line, .user = user};
-    char name[64];
-    (void)snprintf(name, sizeof name, "the script of the table %.32s", table);
-    const struct script script = {.name = name,
-                                  .path = "/usr/bin/env",
-                                  .arguments = all.list,
-                                  .line = line_take,
-                                  .user = &reading,
-                                  .silence = bench->options.patience};
-    cli_progress_start(&reading.progress, reading.what, 0, bench->options.json);
-    reading.progress.unit = "steps";
-    const int result = script_run(bench, &script);
-    cli_progress_end(&reading.progress);
+    struct script script = {.bench = bench, .table = table, .line = line};
+    cli_progress_start(&script.progress, script.what, "steps", 0, bench->options.json);
+    const int result = script_run(&script, all.list);
+    cli_progress_end(&script.progress);
     return result;
 }

@@ -7,10 +7,9 @@
 #ifndef TOKMAP_BENCH_PEERS_SCRIPTS_H
 #define TOKMAP_BENCH_PEERS_SCRIPTS_H
 
-#include "harness/harness.h"
+#include "harness/child.h"
 
 #define SCRIPT_FIELDS 6
-#define SCRIPT_ARGUMENTS_MAX 80
 
 /* Writes the folder of the scripts, which contains encode.py and compare: that of --peers-folder, else bench/peers of
  * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program.
@@ -20,6 +19,9 @@ void scripts_folder(struct bench *bench, char path[BENCH_PATH]);
 /* Returns whether the word is the name of a table of compare, in whatever folder its scripts are. */
 bool scripts_have_table(struct bench *bench, const char *word);
 
+/* Returns whether the command line names a table that reads a text instead of a dataset. */
+bool scripts_read_text(const struct bench *bench);
+
 /* One line of a script. fields[0] is its first word; the others, `count` - 1 of them, are never NULL. */
 struct script_line {
     char *fields[SCRIPT_FIELDS + 1];
@@ -28,27 +30,12 @@ struct script_line {
 
 /* Receives a line other than `progress` and `say`, whose number of fields is right. Returns CLI_DONE, or CLI_FAILED
  * after a message. */
-typedef int script_line_fn(void *user, const struct script_line *line);
-
-/* The arguments of a script: pairs of option and value, and flags. */
-struct script_arguments {
-    const char *list[SCRIPT_ARGUMENTS_MAX + 1];
-    size_t count;
-    char numbers[24][32]; /* the texts of numbers */
-    size_t number_count;
-};
-
-/* Append an option, with its value. Nothing is appended if `value` is NULL. */
-void scripts_flag(struct script_arguments *arguments, const char *option);
-void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
-void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value);
-void scripts_real(struct script_arguments *arguments, const char *option, double value);
+typedef int script_line_fn(struct bench *bench, const struct script_line *line);
 
 /* Runs `python3 compare TABLE` with the arguments, and with those that every table has: --work (a new folder in --dir,
- * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows, --seed,
+ * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows,
  * --peers, --venv, --offline. Shows its progress and what it says, and calls `line` for all other lines.
  * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails. */
-int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,
-                void *user);
+int scripts_run(struct bench *bench, const char *table, const struct child_arguments *arguments, script_line_fn *line);
 
 #endif

@@ -2,7 +2,6 @@
 /* wide.c - see wide.h. */
 #include "wide.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,104 +11,92 @@
 
 #define WIDTH 120     /* columns of the terminal that a table may take; its metrics then go on in another one */
 #define TEXTS_MOST 64 /* notes */
+#define ROWS_MOST 256
+#define METRICS_MOST 128
+#define FAULTS_WIDE 4 /* faults of one table */
+
+/* Words of a fault's cell: whether the loader kept silent while rows were wrong, and whether tokmap promises more. Its
+ * errors name the file, no row is lost or repeated, and what is delivered is the data, because rows are compared with
+ * the hashes of their pages. */
+static const struct word {
+    const char *word;
+    bool silent, broken;
+    const char *meaning;
+} words[] = {{"none", false, false, "every row came once and right"},
+             {"place", false, false, "an error that names the file and a position in it"},
+             {"status", false, false, "an error that names the file"},
+             {"exception", false, true, "an error that names no file"},
+             {"crash", false, true, "the process died"},
+             {"hang", false, true, "no batch came any more"},
+             {"garbage", true, true, "rows that are not the data, without a word"},
+             {"lost", true, true, "rows never came, without a word"},
+             {"repeated", true, true, "rows came again, without a word"},
+             {"unreachable", false, false, "the fault cannot be injected into this loader here"},
+             {"absent", false, false, "the loader cannot be had here"}};
+
+/* A figure, or what a fault did. All are NULL where the row has no such cell. */
+struct cell {
+    struct series *values;
+    const struct word *word;
+    const char *text;
+};
 
 struct row {
-    char *table, *label;
-    char *absent;         /* reason why it has no figures, or NULL */
-    char *verdict, *text; /* equal: yes, no, or undefined, and what was compared; or NULL */
-    char *about;          /* or NULL */
+    const char *label;
+    bool in_table;              /* false: only its version and options are known */
+    const char *absent;         /* reason why it has no figures, or NULL */
+    const char *verdict, *text; /* equal: yes, no, or undefined, and what was compared; or NULL */
+    const char *about;          /* or NULL */
 };
 
 struct metric {
-    char *table, *name, *unit;
-    char better; /* '+', '-', or 0 */
+    const char *name, *unit; /* unit: NULL of a fault */
+    char better;             /* '+', '-', or 0 */
 };
 
-struct wide {
-    struct row rows[WIDE_ROWS];
-    struct metric metrics[WIDE_METRICS];
-    struct series *cells[WIDE_ROWS][WIDE_METRICS]; /* NULL: the row has no such figure */
-    char *notes[TEXTS_MOST];
+/* The table. Its texts are never freed, because the process ends after it has been printed. */
+static struct {
+    const char *name;
+    struct row rows[ROWS_MOST];
+    struct metric metrics[METRICS_MOST];
+    struct cell cells[ROWS_MOST][METRICS_MOST];
+    const char *notes[TEXTS_MOST];
     size_t row_count, metric_count, note_count;
-    char *answer;
-    bool lost; /* memory was short */
-};
-
-struct wide *wide_new(struct bench *bench)
-{
-    return bench_new(bench, 1, sizeof(struct wide));
-}
-
-void wide_free(struct wide *wide)
-{
-    for (size_t r = 0; r < wide->row_count; r++) {
-        struct row *row = &wide->rows[r];
-        char *const texts[] = {row->table, row->label, row->absent, row->verdict, row->text, row->about};
-        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-            free(texts[i]);
-        for (size_t m = 0; m < wide->metric_count; m++)
-            free(wide->cells[r][m]);
-    }
-    for (size_t m = 0; m < wide->metric_count; m++) {
-        free(wide->metrics[m].table);
-        free(wide->metrics[m].name);
-        free(wide->metrics[m].unit);
-    }
-    for (size_t i = 0; i < wide->note_count; i++)
-        free(wide->notes[i]);
-    free(wide->answer);
-    free(wide);
-}
+    const char *answer;
+} wide;
 
 /* ---- lines ---- */
 
-static void text_set(struct wide *wide, char **into, const char *text)
+static const char *text_copy(struct bench *bench, const char *text)
 {
-    free(*into);
-    *into = strdup(text);
-    wide->lost |= !*into;
+    char *copy = strdup(text);
+    if (!copy)
+        bench_no_memory(bench);
+    return copy;
 }
 
-/* Returns the row of the table with that label, which is made if there is none; NULL if there are too many. table "":
- * that of the first row with that label; a new row gets its table when it is named with one. */
-static struct row *row_of(struct wide *wide, const char *table, const char *label)
+/* Returns the row with that label, which is made if there is none; NULL if there are too many. */
+static struct row *row_of(struct bench *bench, const char *label)
 {
-    for (size_t i = 0; i < wide->row_count; i++) {
-        struct row *row = &wide->rows[i];
-        if (strcmp(row->label, label) != 0 || (*table && *row->table && strcmp(row->table, table) != 0))
-            continue;
-        if (!*row->table)
-            text_set(wide, &row->table, table);
-        return row->table ? row : NULL;
-    }
-    if (wide->row_count == WIDE_ROWS)
+    for (size_t i = 0; i < wide.row_count; i++)
+        if (!strcmp(wide.rows[i].label, label))
+            return &wide.rows[i];
+    if (wide.row_count == ROWS_MOST)
         return NULL;
-    struct row *row = &wide->rows[wide->row_count];
-    text_set(wide, &row->table, table);
-    text_set(wide, &row->label, label);
-    if (!row->table || !row->label)
-        return NULL;
-    wide->row_count++;
-    return row;
+    wide.rows[wide.row_count].label = text_copy(bench, label);
+    return &wide.rows[wide.row_count++];
 }
 
-static struct metric *metric_of(struct wide *wide, const struct script_line *line)
+/* Does the same for a metric. unit: NULL for a fault. */
+static struct metric *metric_of(struct bench *bench, const char *name, const char *unit)
 {
-    const char *table = line->fields[1], *name = line->fields[3];
-    for (size_t i = 0; i < wide->metric_count; i++)
-        if (!strcmp(wide->metrics[i].table, table) && !strcmp(wide->metrics[i].name, name))
-            return &wide->metrics[i];
-    if (wide->metric_count == WIDE_METRICS)
+    for (size_t i = 0; i < wide.metric_count; i++)
+        if (!strcmp(wide.metrics[i].name, name))
+            return &wide.metrics[i];
+    if (wide.metric_count == METRICS_MOST)
         return NULL;
-    struct metric *metric = &wide->metrics[wide->metric_count];
-    text_set(wide, &metric->table, table);
-    text_set(wide, &metric->name, name);
-    text_set(wide, &metric->unit, line->fields[4]);
-    if (!metric->table || !metric->name || !metric->unit)
-        return NULL;
-    metric->better = 0;
-    wide->metric_count++;
-    return metric;
+    wide.metrics[wide.metric_count] = (struct metric){text_copy(bench, name), unit ? text_copy(bench, unit) : NULL, 0};
+    return &wide.metrics[wide.metric_count++];
 }
 
 /* Reads numbers with commas between them. Returns false if one of them is not a finite number. */
@@ -128,12 +115,13 @@ static bool numbers_take(struct series *series, const char *text)
 }
 
 /* Returns what is wrong with the line, or NULL. */
-static const char *values_take(struct wide *wide, const struct script_line *line)
+static const char *values_take(struct bench *bench, const struct script_line *line)
 {
-    struct row *row = row_of(wide, line->fields[1], line->fields[2]);
-    struct metric *metric = metric_of(wide, line);
+    struct row *row = row_of(bench, line->fields[2]);
+    struct metric *metric = metric_of(bench, line->fields[3], line->fields[4]);
     if (!row || !metric)
         return "there are too many rows or metrics";
+    row->in_table = true;
     const char *better = line->fields[5];
     if (!strcmp(better, "more"))
         metric->better = '+';
@@ -141,109 +129,125 @@ static const char *values_take(struct wide *wide, const struct script_line *line
         metric->better = '-';
     else if (strcmp(better, "-") != 0)
         return "whether more or less is better must be more, less, or -";
-    struct series **cell = &wide->cells[row - wide->rows][metric - wide->metrics];
-    if (*cell)
+    struct cell *cell = &wide.cells[row - wide.rows][metric - wide.metrics];
+    if (cell->values)
         return "the row already has this metric";
-    *cell = calloc(1, sizeof **cell);
-    if (!*cell)
-        wide->lost = true;
-    else if (!numbers_take(*cell, line->fields[6]))
-        return "its values are not numbers with commas between them";
+    cell->values = bench_new(bench, 1, sizeof *cell->values);
+    return numbers_take(cell->values, line->fields[6]) ? NULL : "its values are not numbers with commas between them";
+}
+
+static const struct word *word_of(const char *text)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].word, text))
+            return &words[i];
+    return NULL;
+}
+
+/* Takes the cell of a fault. Returns what is wrong with the line, or NULL. */
+static const char *fault_take(struct bench *bench, const struct script_line *line)
+{
+    const struct metric *fault = metric_of(bench, line->fields[1], NULL);
+    struct row *row = row_of(bench, line->fields[2]);
+    const struct word *word = word_of(line->fields[3]);
+    if (!fault || !row)
+        return "there are too many faults or systems";
+    row->in_table = true;
+    struct cell *cell = &wide.cells[row - wide.rows][fault - wide.metrics];
+    if (!word || cell->word)
+        return "the system has this cell already, or its result is not a word that is known";
+    *cell = (struct cell){.word = word, .text = text_copy(bench, line->fields[4])};
     return NULL;
 }
 
 /* Returns what is wrong with a line that consists of texts, or NULL. */
-static const char *texts_take(struct wide *wide, const struct script_line *line)
+static const char *texts_take(struct bench *bench, const struct script_line *line)
 {
     char *const *fields = line->fields;
     if (!strcmp(fields[0], "answer")) {
-        text_set(wide, &wide->answer, fields[1]);
+        wide.answer = text_copy(bench, fields[1]);
         return NULL;
     }
     if (!strcmp(fields[0], "note")) {
-        if (wide->note_count < TEXTS_MOST)
-            text_set(wide, &wide->notes[wide->note_count++], fields[1]);
+        if (wide.note_count < TEXTS_MOST)
+            wide.notes[wide.note_count++] = text_copy(bench, fields[1]);
         return NULL;
     }
-    const bool about = !strcmp(fields[0], "about"), equal = !strcmp(fields[0], "equal");
-    if (!about && !equal && strcmp(fields[0], "absent") != 0)
-        return "this kind of line belongs to another command";
-    struct row *row = row_of(wide, about ? "" : fields[1], fields[about ? 1 : 2]);
+    const bool about = !strcmp(fields[0], "about");
+    struct row *row = row_of(bench, fields[about ? 1 : 2]);
     if (!row)
         return "there are too many rows";
+    row->in_table |= !about;
     if (about) {
-        text_set(wide, &row->about, fields[2]);
-    } else if (!equal) {
-        text_set(wide, &row->absent, fields[3]);
+        row->about = text_copy(bench, fields[2]);
+    } else if (!strcmp(fields[0], "absent")) {
+        row->absent = text_copy(bench, fields[3]);
     } else {
         if (strcmp(fields[3], "yes") != 0 && strcmp(fields[3], "no") != 0 && strcmp(fields[3], "undefined") != 0)
             return "its verdict must be yes, no, or undefined";
-        text_set(wide, &row->verdict, fields[3]);
-        text_set(wide, &row->text, fields[4]);
+        row->verdict = text_copy(bench, fields[3]);
+        row->text = text_copy(bench, fields[4]);
     }
     return NULL;
 }
 
-int wide_line(struct bench *bench, struct wide *wide, const struct script_line *line)
+int wide_line(struct bench *bench, const struct script_line *line)
 {
-    const bool values = !strcmp(line->fields[0], "row");
-    const char *wrong = values ? values_take(wide, line) : texts_take(wide, line);
-    if (wide->lost)
-        bench_no_memory(bench);
+    const char *kind = line->fields[0];
+    const bool values = !strcmp(kind, "row"), fault = !strcmp(kind, "cell");
+    if (fault)
+        wide.name = "faults";
+    else if (!wide.name && (values || !strcmp(kind, "absent") || !strcmp(kind, "equal")))
+        wide.name = text_copy(bench, line->fields[1]);
+    const char *wrong = values ? values_take(bench, line) : fault ? fault_take(bench, line) : texts_take(bench, line);
     if (!wrong)
         return CLI_DONE;
-    cli_say(bench->program, "a script printed a wrong line, `%s` of '%.60s': %s", line->fields[0], line->fields[1],
-            wrong);
+    if (fault)
+        cli_say(bench->program, "the cell of the fault '%s' and the system '%s' cannot be taken: '%s'", line->fields[1],
+                line->fields[2], line->fields[3]);
+    else
+        cli_say(bench->program, "a script printed a wrong line, `%s` of '%.60s': %s", kind, line->fields[1], wrong);
     return CLI_FAILED;
 }
 
 /* ---- values beside one another ---- */
 
-static double value_of(const struct wide *wide, size_t row, size_t metric)
+static double value_of(size_t row, size_t metric)
 {
-    const struct series *cell = wide->cells[row][metric];
-    return cell ? series_median(cell) : (double)NAN;
-}
-
-/* Returns the row that ratios refer to: that of tokmap in the same table, or WIDE_ROWS. */
-static size_t reference_row(const struct wide *wide, const char *table)
-{
-    for (size_t r = 0; r < wide->row_count; r++)
-        if (!strcmp(wide->rows[r].table, table) && !strcmp(wide->rows[r].label, "tokmap"))
-            return r;
-    return WIDE_ROWS;
+    const struct series *values = wide.cells[row][metric].values;
+    return values ? series_median(values) : (double)NAN;
 }
 
 /* Returns value / that of tokmap, or NAN: for tokmap itself, for 0, and where nothing is better. */
-static double ratio_of(const struct wide *wide, size_t row, size_t metric)
+static double ratio_of(size_t row, size_t metric)
 {
-    const size_t reference = reference_row(wide, wide->rows[row].table);
-    if (reference == WIDE_ROWS || reference == row || !wide->metrics[metric].better)
+    size_t reference = 0;
+    while (reference < wide.row_count && strcmp(wide.rows[reference].label, "tokmap") != 0)
+        reference++;
+    if (reference == wide.row_count || reference == row || !wide.metrics[metric].better)
         return (double)NAN;
-    const double ours = value_of(wide, reference, metric);
-    return ours != 0 ? value_of(wide, row, metric) / ours : (double)NAN;
+    const double ours = value_of(reference, metric);
+    return ours != 0 ? value_of(row, metric) / ours : (double)NAN;
 }
 
-/* Returns whether no other row of the table is better, and at least one is worse. */
-static bool is_best(const struct wide *wide, size_t row, size_t metric)
+/* Returns whether no other row is better, and at least one is worse. */
+static bool is_best(size_t row, size_t metric)
 {
-    const char better = wide->metrics[metric].better;
-    const double value = value_of(wide, row, metric);
+    const char better = wide.metrics[metric].better;
+    const double value = value_of(row, metric);
     bool worse = false;
     if (!better || !isfinite(value))
         return false;
-    for (size_t r = 0; r < wide->row_count; r++) {
-        const double other = value_of(wide, r, metric);
-        if (!isfinite(other) || strcmp(wide->rows[r].table, wide->rows[row].table) != 0)
-            continue;
+    for (size_t r = 0; r < wide.row_count; r++) {
+        const double other = value_of(r, metric);
         if (better == '+' ? other > value : other < value)
             return false;
-        worse |= other != value;
+        worse |= isfinite(other) && other != value;
     }
     return worse;
 }
 
-/* ---- the table ---- */
+/* ---- the table of figures ---- */
 
 /* Four significant digits, with M or G for large numbers. */
 static const char *value_text(double value, char text[32])
@@ -263,10 +267,10 @@ static const char *value_text(double value, char text[32])
     return text;
 }
 
-static const char *ratio_text(const struct wide *wide, size_t row, size_t metric, char text[32])
+static const char *ratio_text(size_t row, size_t metric, char text[32])
 {
-    const double ratio = ratio_of(wide, row, metric);
-    const char *star = is_best(wide, row, metric) ? "*" : "";
+    const double ratio = ratio_of(row, metric);
+    const char *star = is_best(row, metric) ? "*" : "";
     if (!isfinite(ratio))
         (void)snprintf(text, 32, "%s", star);
     else
@@ -274,10 +278,10 @@ static const char *ratio_text(const struct wide *wide, size_t row, size_t metric
     return text;
 }
 
-/* Returns whether a row is in the table and has figures. */
-static bool row_shown(const struct wide *wide, size_t row, const char *table)
+/* Returns whether a row has figures. */
+static bool row_shown(const struct row *row)
 {
-    return !strcmp(wide->rows[row].table, table) && !wide->rows[row].absent;
+    return row->in_table && !row->absent;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -286,86 +290,121 @@ static size_t larger(size_t a, size_t b)
 }
 
 /* Returns the terminal columns that a metric takes, with the spaces before both of its columns. */
-static size_t metric_width(const struct wide *wide, size_t metric)
+static size_t metric_width(size_t metric)
 {
-    const struct metric *it = &wide->metrics[metric];
+    const struct metric *it = &wide.metrics[metric];
     char text[32];
     size_t values = larger(strlen(it->name), strlen(it->unit)), ratios = 0;
-    for (size_t r = 0; r < wide->row_count; r++) {
-        if (!row_shown(wide, r, it->table))
+    for (size_t r = 0; r < wide.row_count; r++) {
+        if (!row_shown(&wide.rows[r]))
             continue;
-        values = larger(values, strlen(value_text(value_of(wide, r, metric), text)));
-        ratios = larger(ratios, strlen(ratio_text(wide, r, metric, text)));
+        values = larger(values, strlen(value_text(value_of(r, metric), text)));
+        ratios = larger(ratios, strlen(ratio_text(r, metric, text)));
     }
     return values + ratios + 4;
 }
 
-/* Prints the metrics list[0 .. count - 1] of a table. */
-static void block_print(const struct wide *wide, const char *table, const size_t *list, size_t count)
+/* Prints the metrics first .. end - 1. */
+static void block_print(size_t first, size_t end)
 {
-    enum { MOST = 2 * WIDE_METRICS + 1 };
-    const size_t columns = 2 * count + 1;
-    const char *names[MOST], *units[MOST];
-    bool right[MOST];
+    enum { MOST = 2 * METRICS_MOST + 1 };
+    const size_t count = end - first, columns = 2 * count + 1;
+    const char *names[MOST] = {wide.name}, *units[MOST] = {""};
+    bool right[MOST] = {false};
     struct cli_table *printed = cli_table_new(columns);
-    names[0] = table;
-    units[0] = "";
-    right[0] = false;
     for (size_t i = 0; i < count; i++) {
-        names[2 * i + 1] = wide->metrics[list[i]].name;
-        units[2 * i + 1] = wide->metrics[list[i]].unit;
+        names[2 * i + 1] = wide.metrics[first + i].name;
+        units[2 * i + 1] = wide.metrics[first + i].unit;
         names[2 * i + 2] = units[2 * i + 2] = "";
         right[2 * i + 1] = true;
-        right[2 * i + 2] = false;
     }
     cli_table_row(printed, names);
     cli_table_row(printed, units);
-    for (size_t r = 0; r < wide->row_count; r++) {
+    for (size_t r = 0; r < wide.row_count; r++) {
         char texts[MOST][32];
-        const char *cells[MOST] = {wide->rows[r].label};
-        if (!row_shown(wide, r, table))
+        const char *cells[MOST] = {wide.rows[r].label};
+        if (!row_shown(&wide.rows[r]))
             continue;
         for (size_t i = 0; i < count; i++) {
-            cells[2 * i + 1] = value_text(value_of(wide, r, list[i]), texts[2 * i]);
-            cells[2 * i + 2] = ratio_text(wide, r, list[i], texts[2 * i + 1]);
+            cells[2 * i + 1] = value_text(value_of(r, first + i), texts[2 * i]);
+            cells[2 * i + 2] = ratio_text(r, first + i, texts[2 * i + 1]);
         }
         cli_table_row(printed, cells);
     }
     cli_table_print(printed, right, stdout);
     cli_table_free(printed);
+    (void)printf("\n");
 }
 
-static void table_print(const struct wide *wide, const char *table)
+static void figures_print(void)
 {
-    size_t list[WIDE_METRICS], count = 0, label = strlen(table);
-    for (size_t r = 0; r < wide->row_count; r++)
-        if (row_shown(wide, r, table))
-            label = larger(label, strlen(wide->rows[r].label));
+    size_t first = 0, label = strlen(wide.name);
+    for (size_t r = 0; r < wide.row_count; r++)
+        if (row_shown(&wide.rows[r]))
+            label = larger(label, strlen(wide.rows[r].label));
     size_t used = label;
-    for (size_t m = 0; m < wide->metric_count; m++) {
-        if (strcmp(wide->metrics[m].table, table) != 0)
-            continue;
-        const size_t width = metric_width(wide, m);
-        if (count && used + width > WIDTH) {
-            block_print(wide, table, list, count);
-            (void)printf("\n");
-            count = 0;
+    for (size_t m = 0; m < wide.metric_count; m++) {
+        const size_t width = metric_width(m);
+        if (m > first && used + width > WIDTH) {
+            block_print(first, m);
+            first = m;
             used = label;
         }
-        list[count++] = m;
         used += width;
     }
-    if (count)
-        block_print(wide, table, list, count);
+    block_print(first, wide.metric_count);
 }
 
-static void rows_describe(const struct wide *wide)
+/* ---- the table of faults ---- */
+
+static void words_print(size_t first, size_t count)
 {
-    for (size_t r = 0; r < wide->row_count; r++)
-        if (wide->rows[r].absent)
-            cli_print("%s is absent: %s\n", wide->rows[r].label, wide->rows[r].absent);
-    for (size_t r = 0; r < wide->row_count; r++) {
-        const struct row *row = &wide->rows[r];
+    const char *cells[FAULTS_WIDE + 1] = {"loader"};
+    struct cli_table *table = cli_table_new(count + 1);
+    for (size_t i = 0; i < count; i++)
+        cells[i + 1] = wide.metrics[first + i].name;
+    cli_table_row(table, cells);
+    for (size_t r = 0; r < wide.row_count; r++) {
+        if (!wide.rows[r].in_table)
+            continue;
+        cells[0] = wide.rows[r].label;
+        for (size_t i = 0; i < count; i++) {
+            const struct word *word = wide.cells[r][first + i].word;
+            cells[i + 1] = word ? word->word : "";
+        }
+        cli_table_row(table, cells);
+    }
+    cli_table_print(table, NULL, stdout);
+    cli_table_free(table);
+    (void)printf("\n");
+}
+
+/* Prints the words of all cells as tables, and then the sentences of all cells but those of loaders that are absent,
+ * which are named below them. */
+static void faults_print(void)
+{
+    for (size_t f = 0; f < wide.metric_count; f += FAULTS_WIDE)
+        words_print(f, wide.metric_count - f < FAULTS_WIDE ? wide.metric_count - f : FAULTS_WIDE);
+    for (size_t f = 0; f < wide.metric_count; f++) {
+        cli_print("%s\n", wide.metrics[f].name);
+        for (size_t r = 0; r < wide.row_count; r++) {
+            const struct cell *cell = &wide.cells[r][f];
+            if (cell->word && strcmp(cell->word->word, "absent") != 0)
+                cli_print("  %s: %s: %s\n", wide.rows[r].label, cell->word->word, cell->text);
+        }
+    }
+    (void)printf("\n");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        cli_print("%s: %s\n", words[i].word, words[i].meaning);
+}
+
+static void rows_describe(void)
+{
+    for (size_t r = 0; r < wide.row_count; r++)
+        if (wide.rows[r].absent)
+            cli_print("%s is absent: %s\n", wide.rows[r].label, wide.rows[r].absent);
+    for (size_t r = 0; r < wide.row_count; r++) {
+        const struct row *row = &wide.rows[r];
         if (row->verdict && !row->absent)
             cli_print("%s: %s: %s\n", row->label,
                       !strcmp(row->verdict, "yes")  ? "delivered the tokens of the reference"
@@ -375,26 +414,22 @@ static void rows_describe(const struct wide *wide)
         if (row->about)
             cli_print("%s: %s\n", row->label, row->about);
     }
-    for (size_t i = 0; i < wide->note_count; i++)
-        cli_print("%s\n", wide->notes[i]);
+    for (size_t i = 0; i < wide.note_count; i++)
+        cli_print("%s\n", wide.notes[i]);
 }
 
 /* ---- JSON ---- */
 
-static void line_begin(struct bench *bench, struct cli_json *json, const char *table, const char *row,
-                       const char *metric)
+/* Begins a line with the members that every result has. row: NULL if the line is about the whole table. */
+static void line_begin(struct bench *bench, struct cli_json *json, const struct row *row, const char *metric,
+                       double value, const char *unit, char better, const struct series *series)
 {
     bench_json_begin(bench, json);
-    if (table && *table)
-        cli_json_text(json, "table", table);
+    if (row && row->in_table)
+        cli_json_text(json, "table", wide.name);
     if (row)
-        cli_json_text(json, "row", row);
+        cli_json_text(json, "row", row->label);
     cli_json_text(json, "metric", metric);
-}
-
-/* Writes the members that every result has. */
-static void line_value(struct cli_json *json, double value, const char *unit, char better, const struct series *series)
-{
     cli_json_real(json, "value", value);
     cli_json_text(json, "unit", unit);
     if (better)
@@ -406,14 +441,13 @@ static void line_value(struct cli_json *json, double value, const char *unit, ch
     cli_json_number(json, "n", series ? series->count : 1);
 }
 
-static void line_cell(struct bench *bench, const struct wide *wide, size_t r, size_t m)
+static void line_values(struct bench *bench, size_t r, size_t m)
 {
-    const struct metric *metric = &wide->metrics[m];
-    const struct series *series = wide->cells[r][m];
-    const double ratio = ratio_of(wide, r, m);
+    const struct metric *metric = &wide.metrics[m];
+    const struct series *series = wide.cells[r][m].values;
+    const double ratio = ratio_of(r, m);
     struct cli_json json;
-    line_begin(bench, &json, metric->table, wide->rows[r].label, metric->name);
-    line_value(&json, series_median(series), metric->unit, metric->better, series);
+    line_begin(bench, &json, &wide.rows[r], metric->name, series_median(series), metric->unit, metric->better, series);
     if (isfinite(ratio))
         cli_json_real(&json, "ratio", ratio);
     cli_json_array(&json, "values");
@@ -423,74 +457,96 @@ static void line_cell(struct bench *bench, const struct wide *wide, size_t r, si
     bench_json_end(bench, &json);
 }
 
+/* Writes the cell of a fault, whose value is the number of silent faults, so that fewer are better. */
+static void line_fault(struct bench *bench, const struct row *row, const char *fault, const struct cell *cell)
+{
+    struct cli_json json;
+    line_begin(bench, &json, row, fault, cell->word->silent ? 1 : 0, "silent", '-', NULL);
+    cli_json_text(&json, "result", cell->word->word);
+    cli_json_text(&json, "text", cell->text);
+    bench_json_end(bench, &json);
+}
+
 /* Writes a line whose value is a text. */
 static void line_text(struct bench *bench, const struct row *row, const char *metric, double value, const char *verdict,
                       const char *text)
 {
     struct cli_json json;
-    line_begin(bench, &json, row ? row->table : NULL, row ? row->label : NULL, metric);
-    line_value(&json, value, "", 0, NULL);
+    line_begin(bench, &json, row, metric, value, "", 0, NULL);
     if (verdict)
         cli_json_text(&json, "verdict", verdict);
     cli_json_text(&json, "text", text);
     bench_json_end(bench, &json);
 }
 
-static void json_print(struct bench *bench, const struct wide *wide)
+static void row_lines(struct bench *bench, const struct row *row, size_t r)
 {
-    for (size_t r = 0; r < wide->row_count; r++) {
-        const struct row *row = &wide->rows[r];
-        for (size_t m = 0; m < wide->metric_count; m++)
-            if (wide->cells[r][m])
-                line_cell(bench, wide, r, m);
-        if (row->absent)
-            line_text(bench, row, "absent", 1, NULL, row->absent);
-        if (row->verdict)
-            line_text(bench, row, "equal",
-                      !strcmp(row->verdict, "yes")  ? 1
-                      : !strcmp(row->verdict, "no") ? 0
-                                                    : (double)NAN,
-                      row->verdict, row->text);
-        if (row->about)
-            line_text(bench, row, "about", 1, NULL, row->about);
-    }
-    for (size_t i = 0; i < wide->note_count; i++)
-        line_text(bench, NULL, "note", 1, NULL, wide->notes[i]);
-    if (wide->answer)
-        line_text(bench, NULL, "answer", 1, NULL, wide->answer);
+    for (size_t m = 0; m < wide.metric_count; m++)
+        if (wide.cells[r][m].values)
+            line_values(bench, r, m);
+    if (row->absent)
+        line_text(bench, row, "absent", 1, NULL, row->absent);
+    if (row->verdict)
+        line_text(bench, row, "equal",
+                  !strcmp(row->verdict, "yes")  ? 1
+                  : !strcmp(row->verdict, "no") ? 0
+                                                : (double)NAN,
+                  row->verdict, row->text);
+    if (row->about)
+        line_text(bench, row, "about", 1, NULL, row->about);
+}
+
+static void json_print(struct bench *bench)
+{
+    for (size_t r = 0; r < wide.row_count; r++)
+        for (size_t m = 0; m < wide.metric_count; m++)
+            if (wide.cells[r][m].word)
+                line_fault(bench, &wide.rows[r], wide.metrics[m].name, &wide.cells[r][m]);
+    for (size_t r = 0; r < wide.row_count; r++)
+        row_lines(bench, &wide.rows[r], r);
+    for (size_t i = 0; i < wide.note_count; i++)
+        line_text(bench, NULL, "note", 1, NULL, wide.notes[i]);
+    if (wide.answer)
+        line_text(bench, NULL, "answer", 1, NULL, wide.answer);
 }
 
 /* ---- everything ---- */
 
-void wide_print(struct bench *bench, struct wide *wide)
+void wide_print(struct bench *bench)
 {
-    if (wide->answer)
-        bench_answer(bench, "%s", wide->answer);
+    const bool faults = wide.metric_count && !wide.metrics[0].unit;
+    if (wide.answer)
+        bench_answer(bench, "%s", wide.answer);
     if (bench_json_wanted(bench))
-        json_print(bench, wide);
+        json_print(bench);
     if (bench->options.json)
         return;
-    for (size_t m = 0; m < wide->metric_count; m++) {
-        bool printed = false;
-        for (size_t i = 0; i < m; i++)
-            printed |= !strcmp(wide->metrics[i].table, wide->metrics[m].table);
-        if (printed)
-            continue;
-        table_print(wide, wide->metrics[m].table);
-        (void)printf("\n");
-    }
-    rows_describe(wide);
+    if (faults)
+        faults_print();
+    else if (wide.metric_count)
+        figures_print();
+    rows_describe();
 }
 
-int wide_check(const struct bench *bench, const struct wide *wide)
+int wide_check(const struct bench *bench)
 {
     int result = CLI_DONE;
-    for (size_t r = 0; r < wide->row_count; r++) {
-        const struct row *row = &wide->rows[r];
-        if (!row->verdict || strcmp(row->verdict, "no") != 0)
-            continue;
-        cli_say(bench->program, "%s delivered other tokens than the reference: %s", row->label, row->text);
-        result = CLI_FAILED;
+    for (size_t r = 0; r < wide.row_count; r++) {
+        const struct row *row = &wide.rows[r];
+        if (row->verdict && !strcmp(row->verdict, "no")) {
+            cli_say(bench->program, "%s delivered other tokens than the reference: %s", row->label, row->text);
+            result = CLI_FAILED;
+        }
+        for (size_t m = 0; m < wide.metric_count && row->in_table; m++) {
+            const struct cell *cell = &wide.cells[r][m];
+            const bool ours = !strncmp(row->label, "tokmap", 6);
+            if (wide.metrics[m].unit || (cell->word && !(ours && cell->word->broken)))
+                continue;
+            cli_say(bench->program, "%s, %s: %s: %s", row->label, wide.metrics[m].name,
+                    cell->word ? cell->word->word : "there is no result",
+                    cell->word ? cell->text : "the script left it out");
+            result = CLI_FAILED;
+        }
     }
     return result;
 }

@@ -135,10 +135,10 @@ struct tokmap_loader_options {
      * block that they are in, so that all nodes together read a block of slow or remote storage about once instead of
      * once each. Rank r is on node r / (world / nodes), as torchrun numbers ranks; nodes divides world, and is the same
      * on every rank. SPAN is best a multiple of it. A step has the same rows, and each call as many, but others, which
-     * places[i].row says. ORDER.md has the rule, and `tokmap audit --cache` prints what it saves. A rank computes it
-     * in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes nodes:
-     * loaders that join then are opened with tokmap_loader_nodes(). Rows of a plan have no common place, so they gain
-     * nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
+     * places[i].row says. ORDER.md has the rule, and `tokmap-bench cost --cache` prints what it saves. A rank computes
+     * it in some 100 ns for each row of a step. tokmap_loader_repartition() keeps the ranks of a node, and changes
+     * nodes: loaders that join then are opened with tokmap_loader_nodes(). Rows of a plan have no common place, so they
+     * gain nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
     uint64_t nodes;
 };
 /* clang-format off */

@@ -147,20 +147,20 @@ uint64_t gather_bytes(const struct gather *gather)
 
 static enum tokmap_status fault_cut(const struct shard_view *view, uint64_t size, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_TRUNCATED, view->path, size,
+    return error_set(error, TOKMAP_ERROR_TRUNCATED, view->file.path, size,
                      "the file ends here, but its index says that it has %" PRIu64 " bytes: it was truncated while it "
                      "was open; restore it, or pack it again under another name",
-                     view->bytes);
+                     view->file.bytes);
 }
 
 static enum tokmap_status fault_read(const struct shard_view *view, int system, uint64_t offset,
                                      struct tokmap_error *error)
 {
     if (system == ETIMEDOUT)
-        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, offset,
+        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->file.path, offset,
                          "reading tokens took longer than deadline_ns; check the storage that holds the file, "
                          "then call again or continue from the last cursor");
-    return error_set_system(error, system, view->path, offset,
+    return error_set_system(error, system, view->file.path, offset,
                             "cannot read tokens; check the storage that holds the file, then continue from the last "
                             "cursor");
 }
@@ -169,7 +169,7 @@ static enum tokmap_status fault_read(const struct shard_view *view, int system, 
 static enum tokmap_status fault_short(const struct shard_view *view, uint64_t end, struct tokmap_error *error)
 {
     uint64_t bytes;
-    return fault_cut(view, os_file_bytes(view->fd, &bytes) ? end : min64(end, bytes), error);
+    return fault_cut(view, os_file_bytes(view->file.fd, &bytes) ? end : min64(end, bytes), error);
 }
 
 /* Reports that the copy met an id that is not in the vocabulary; `largest` is the largest that it met. The row is
@@ -181,7 +181,7 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
                                                                       uint32_t row_shift, uint32_t largest,
                                                                       struct tokmap_error *error)
 {
-    const char *path = stretch->view->path;
+    const char *path = stretch->view->file.path;
     for (uint64_t i = 0; i < stretch->count; i++) {
         uint32_t id = row_shift == 2 ? load32(row + i * 4) : load16(row + i * 2);
         if (id >= gather->vocabulary)
@@ -215,10 +215,10 @@ static enum tokmap_status read_file(struct gather *gather, const struct shard_vi
                                     uint8_t *into, bool *cold, struct tokmap_error *error)
 {
     size_t got, more = 0;
-    if (residency_read_cached(gather->source, view->fd, offset, bytes, into, &got) && got < bytes)
+    if (residency_read_cached(gather->source, view->file.fd, offset, bytes, into, &got) && got < bytes)
         *cold = true;
     if (got < bytes) {
-        int system = residency_read(gather->source, view->fd, into + got, bytes - got, offset + got, &more);
+        int system = residency_read(gather->source, view->file.fd, into + got, bytes - got, offset + got, &more);
         if (system)
             return fault_read(view, system, offset + got + more, error);
         if (got + more < bytes)
@@ -250,7 +250,7 @@ static enum tokmap_status read_compared(struct gather *gather, const struct stre
         if (!status && !page_check_done(check, &span))
             status = page_check_compare(check, view, span.offset / TOKEN_PAGE_BYTES, pages, bytes, error);
         to = at;
-        if (status == TOKMAP_ERROR_CORRUPT && cache_distrust(view->fd, span.offset, bytes))
+        if (status == TOKMAP_ERROR_CORRUPT && cache_distrust(view->file.fd, span.offset, bytes))
             continue; /* the copy in the cache was damaged, and is fetched again */
         if (status)
             return status;
@@ -286,10 +286,10 @@ static enum tokmap_status read_converted(struct gather *gather, const struct str
         enum tokmap_status status = read_stretch(gather, &part, buffer, cold, error);
         if (status)
             return status;
-        const uint64_t good = element_convert(view->element, buffer, part.count, gather->width, into);
+        const uint64_t good = element_convert(view->file.element, buffer, part.count, gather->width, into);
         if (good < part.count)
-            return store_bad_element(view->path, view->element, buffer + (good << shift), part.offset + (good << shift),
-                                     error);
+            return store_bad_element(view->file.path, view->file.element, buffer + (good << shift),
+                                     part.offset + (good << shift), error);
         into += part.count << gather->width_shift;
         part.offset += part.count << shift;
     }
@@ -340,7 +340,7 @@ static enum tokmap_status frame_tokens(struct gather *gather, struct shard_view 
             status = read_file(gather, view, frame.at, frame.stored, rows->stored, cold, error);
         if (!status)
             status = sealed_rows_unpack(rows, view, &frame, tokens, error);
-    } while (status == TOKMAP_ERROR_CORRUPT && cache_distrust(view->fd, frame.at, frame.stored));
+    } while (status == TOKMAP_ERROR_CORRUPT && cache_distrust(view->file.fd, frame.at, frame.stored));
     if (!status)
         residency_frame_was_read(source, view, &frame);
     return status;
@@ -407,14 +407,14 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     }
     if (populated) {
         /* The row is there. */
-    } else if (stretch->view->sealed) {
+    } else if (stretch->view->file.sealed) {
         status = read_sealed(gather, stretch, into, cold, &largest, error);
         if (status)
             return status;
     } else {
         uint8_t *to = read_to(gather, into, stretch->count);
-        status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
-                                          : read_stretch(gather, stretch, to, cold, error);
+        status = stretch->view->file.converted ? read_converted(gather, stretch, to, cold, error)
+                                               : read_stretch(gather, stretch, to, cold, error);
         if (status)
             return status;
         if (widen)
@@ -535,11 +535,11 @@ static const uint8_t *populated_tokens(const struct gather *gather, const struct
     if (!views->mapped)
         return NULL;
     struct shard_view *view = &views->views[views->current];
-    if (first < view->first_token || first >= view->end_token)
+    if (first < view->file.first_token || first >= view->end_token)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
     if (!shard_views_holds(views, view) || first + extent->tokens > view->end_token)
         return NULL;
-    const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
+    const struct stretch stretch = {view, view->file.offset + ((first - view->file.first_token) << gather->width_shift),
                                     extent->tokens};
     if (!residency_is_populated(gather->source, &stretch)) {
         residency_populate_ahead(gather->source, &stretch);

@@ -102,16 +102,16 @@ static enum tokmap_status read_hashes(const struct page_check *check, const stru
     size_t got = 0;
     const int system = read_pool_read(check->pool, view->index_fd, hashes, count * sizeof *hashes, at, &got);
     if (system == ETIMEDOUT)
-        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, first * TOKEN_PAGE_BYTES,
+        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->file.path, first * TOKEN_PAGE_BYTES,
                          "reading the hashes of tokens from the index of this file took longer than "
                          "deadline_ns; check the storage that holds it, then call again or continue from the "
                          "last cursor");
     if (system)
-        return error_set_system(error, system, view->path, first * TOKEN_PAGE_BYTES,
+        return error_set_system(error, system, view->file.path, first * TOKEN_PAGE_BYTES,
                                 "cannot read the hashes of tokens from the index of this file; check the storage that "
                                 "holds it, then continue from the last cursor");
     if (got < count * sizeof *hashes)
-        return error_set(error, TOKMAP_ERROR_TRUNCATED, view->path, first * TOKEN_PAGE_BYTES,
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, view->file.path, first * TOKEN_PAGE_BYTES,
                          "the index of this file ends at byte %" PRIu64 ", before the hashes of these tokens: it was "
                          "truncated while it was open; restore it",
                          at + got);
@@ -121,14 +121,15 @@ static enum tokmap_status read_hashes(const struct page_check *check, const stru
 /* Returns the number of pages that have hashes: pages [0, end) of a file. */
 static uint64_t pages_end(const struct shard_view *view)
 {
-    return div_ceil(view->offset + ((view->end_token - view->first_token) << view->element_shift), TOKEN_PAGE_BYTES);
+    return div_ceil(view->file.offset + ((view->end_token - view->file.first_token) << view->element_shift),
+                    TOKEN_PAGE_BYTES);
 }
 
 /* Finds the pages whose hashes are read, to be kept, when those of pages [first, end) are needed. Pages before and
  * after those of the view, which may be a part of the file, have no place in the table. */
 static void kept_pages(const struct shard_view *view, uint64_t first, uint64_t end, uint64_t *from, uint64_t *to)
 {
-    *from = max64(round_down(first, KEPT_AT_ONCE), view->offset / TOKEN_PAGE_BYTES);
+    *from = max64(round_down(first, KEPT_AT_ONCE), view->file.offset / TOKEN_PAGE_BYTES);
     *to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
 }
 
@@ -174,7 +175,7 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
             continue;
         if (__builtin_expect((uint32_t)hash64(pages + at, (size_t)part) != hashes[i % HASHES_AT_ONCE], 0)) {
             const uint64_t from = (first + i) * TOKEN_PAGE_BYTES;
-            return error_set(error, TOKMAP_ERROR_CORRUPT, view->path, from,
+            return error_set(error, TOKMAP_ERROR_CORRUPT, view->file.path, from,
                              "bytes %" PRIu64 "..%" PRIu64 " of the tokens do not match their hash in the index: the "
                              "file was damaged, changed, or exchanged; restore it from a good copy, or pack the shard "
                              "again",
@@ -221,6 +222,6 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
 void page_check_forget(struct page_check *check, const struct shard_view *view)
 {
     if (view->hashed)
-        bits_clear(check->compared, view->first_hash + view->offset / TOKEN_PAGE_BYTES,
+        bits_clear(check->compared, view->first_hash + view->file.offset / TOKEN_PAGE_BYTES,
                    view->first_hash + pages_end(view));
 }

@@ -68,7 +68,7 @@ static inline struct stretch page_check_span(const struct stretch *stretch, uint
     const struct shard_view *view = stretch->view;
     const uint64_t from = round_down(at, TOKEN_PAGE_BYTES);
     const uint64_t end = round_up(stretch->offset + (stretch->count << view->element_shift), TOKEN_PAGE_BYTES);
-    const uint64_t to = min64(min64(end, from + PAGE_CHECK_SPAN), view->bytes);
+    const uint64_t to = min64(min64(end, from + PAGE_CHECK_SPAN), view->file.bytes);
     return (struct stretch){stretch->view, from, (to - from) >> view->element_shift};
 }
 

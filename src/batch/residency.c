@@ -96,7 +96,7 @@ static void shard_opened(void *user, struct shard_view *view, bool again, bool c
 {
     struct residency_source *source = user;
     if (source->pool)
-        read_pool_forget_file(source->pool, view->fd);
+        read_pool_forget_file(source->pool, view->file.fd);
     if (changed)
         page_check_forget(&source->check, view);
     if (again && source->populated)
@@ -222,7 +222,7 @@ static int page_cached(struct residency_source *source, const struct shard_view 
     if (view->in_memory)
         return 1;
     if (!source->cannot_tell) {
-        int system = os_pread_cached(view->fd, &byte, 1, page << views->page_shift, &got);
+        int system = os_pread_cached(view->file.fd, &byte, 1, page << views->page_shift, &got);
         if (system != ENOTSUP)
             return system != EAGAIN; /* the read of the row meets and reports any other failure */
         source->cannot_tell = true;
@@ -326,7 +326,7 @@ static bool range_is_cached(struct residency_source *source, const struct shard_
     uint64_t cached = 0;
     if (view->in_memory)
         return true;
-    const int system = os_file_cached(view->fd, first << shift, (end - first) << shift, &cached);
+    const int system = os_file_cached(view->file.fd, first << shift, (end - first) << shift, &cached);
     if (!system && cached)
         return cached >= end - first;
     if (!os_map_resident(view->tokens + (first << shift), (end - first) << shift))
@@ -387,7 +387,8 @@ enum tokmap_status residency_compare(struct residency_source *source, const stru
     }
     /* Of a page of the machine that is larger, other parts may not be compared yet. */
     for (stretch_pages(views, stretch, &first, &end); first < end; first++) {
-        const uint64_t from = first << views->page_shift, to = min64((first + 1) << views->page_shift, view->bytes);
+        const uint64_t from = first << views->page_shift,
+                       to = min64((first + 1) << views->page_shift, view->file.bytes);
         const struct stretch page = {view, from, (to - from) >> view->element_shift};
         if (page_check_done(&source->check, &page))
             bits_set(source->populated, view->first_page + first, view->first_page + first + 1);
@@ -418,7 +419,7 @@ static void populate(struct residency_source *source, const struct stretch *stre
     }
     int system = os_map_populate(view->tokens + (first << views->page_shift), (end - first) << views->page_shift);
     source->cannot_populate = system == ENOTSUP;
-    const uint64_t from = first << views->page_shift, to = min64(end << views->page_shift, view->bytes);
+    const uint64_t from = first << views->page_shift, to = min64(end << views->page_shift, view->file.bytes);
     const struct stretch populated = {view, from, (to - from) >> view->element_shift};
     if (!system && !page_check_done(&source->check, &populated)) {
         /* The row that needs a page which does not match reads it with pread, and reports it. */
@@ -434,11 +435,11 @@ enum tokmap_status residency_look(struct residency_source *source, struct shard_
 {
     const bool changes = view->hashed && !view->fetched && view->change_look != source->shared->change_look;
     struct os_stat found = {.bytes = 0};
-    *system = changes ? os_fstat(view->fd, &found) : os_file_bytes(view->fd, &found.bytes);
+    *system = changes ? os_fstat(view->file.fd, &found) : os_file_bytes(view->file.fd, &found.bytes);
     *bytes = found.bytes;
     if (*system)
         return TOKMAP_ERROR_IO;
-    if (*bytes < view->bytes)
+    if (*bytes < view->file.bytes)
         return TOKMAP_ERROR_TRUNCATED;
     view->look = source->shared->look;
     if (!changes)
@@ -456,7 +457,7 @@ enum tokmap_status residency_look(struct residency_source *source, struct shard_
 void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold)
 {
     if (source->drop_behind) {
-        drop_behind(source, stretch->view->fd, stretch->offset,
+        drop_behind(source, stretch->view->file.fd, stretch->offset,
                     stretch->offset + (stretch->count << stretch->view->element_shift));
     } else if (source->populated && source->shared->warm && !cold && source->shared->populate_budget &&
                !source->cannot_populate) {
@@ -474,7 +475,7 @@ void residency_frame_was_read(struct residency_source *source, const struct shar
                               const struct sealed_frame *frame)
 {
     if (source->drop_behind)
-        drop_behind(source, view->fd, frame->at, frame->at + frame->stored);
+        drop_behind(source, view->file.fd, frame->at, frame->at + frame->stored);
 }
 
 void residency_forget(struct residency_source *source)
@@ -508,12 +509,12 @@ static void ask_pool(struct residency_source *source, const struct stretch *stre
     const uint32_t shift = stretch->view->element_shift;
     const uint64_t end = stretch->offset + (stretch->count << shift);
     if (!stretch->view->hashed) {
-        read_pool_ask(source->pool, stretch->view->fd, stretch->offset, stretch->count << shift);
+        read_pool_ask(source->pool, stretch->view->file.fd, stretch->offset, stretch->count << shift);
         return;
     }
     for (uint64_t at = stretch->offset; at < end;) {
         const struct stretch span = page_check_span(stretch, at);
-        read_pool_ask(source->pool, span.view->fd, span.offset, span.count << shift);
+        read_pool_ask(source->pool, span.view->file.fd, span.offset, span.count << shift);
         at = span.offset + (span.count << shift);
     }
 }
@@ -534,7 +535,7 @@ static void ask_extent(struct residency_source *source, const struct tokmap_exte
         const bool placed = sealed_rows_place(&source->check, &stretch, &first, &end);
         if (placed && planned && !file_present(stretch.view, first, end - first, &state))
             continue;
-        if (source->pool_asks && !stretch.view->converted) {
+        if (source->pool_asks && !stretch.view->file.converted) {
             ask_pool(source, &stretch);
             continue;
         }
@@ -542,13 +543,13 @@ static void ask_extent(struct residency_source *source, const struct tokmap_exte
             return; /* the same */
         first = round_down(first, (uint64_t)1 << views->page_shift);
         end = round_up(end, (uint64_t)1 << views->page_shift);
-        if (source->ask_fd == stretch.view->fd && first <= source->ask_to && end >= source->ask_from) {
+        if (source->ask_fd == stretch.view->file.fd && first <= source->ask_to && end >= source->ask_from) {
             source->ask_from = min64(source->ask_from, first);
             source->ask_to = max64(source->ask_to, end);
             continue;
         }
         flush(source);
-        source->ask_fd = stretch.view->fd;
+        source->ask_fd = stretch.view->file.fd;
         source->ask_from = first;
         source->ask_to = end;
     }

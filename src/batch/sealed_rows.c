@@ -53,7 +53,7 @@ enum tokmap_status sealed_rows_unpack(struct sealed_rows *rows, const struct sha
     uint8_t *into = rows->bytes + slot * FRAME_BYTES;
     *bytes = into;
     rows->frames[slot].view = NULL;
-    const enum tokmap_status status = sealed_unpack(rows->reader, view->path, frame, rows->stored, into, error);
+    const enum tokmap_status status = sealed_unpack(rows->reader, view->file.path, frame, rows->stored, into, error);
     if (status)
         return status;
     rows->frames[slot].view = view;
@@ -69,28 +69,28 @@ enum tokmap_status sealed_rows_find(const struct page_check *check, struct shard
     const uint64_t first = number - (number > 0), count = 1 + (number > 0);
     size_t got = 0;
     if (!check->pool || !page_check_index(check, view))
-        return sealed_frame_find(view->sealed, number, frame, error);
+        return sealed_frame_find(view->file.sealed, number, frame, error);
     const uint64_t at = view->hashes_at + first * sizeof entries[0];
     const int system =
         read_pool_read(check->pool, view->index_fd, &entries[number == 0], count * sizeof entries[0], at, &got);
     if (system == ETIMEDOUT)
-        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->file.path, TOKMAP_NO_OFFSET,
                          "reading where frame %" PRIu64 " is from the index of this file took longer than "
                          "deadline_ns; check the storage that holds it, then call again or continue from the "
                          "last cursor",
                          number);
     if (system)
-        return error_set_system(error, system, view->path, TOKMAP_NO_OFFSET,
+        return error_set_system(error, system, view->file.path, TOKMAP_NO_OFFSET,
                                 "cannot read where frame %" PRIu64
                                 " is from the index of this file; check the storage that holds it, then continue from "
                                 "the last cursor",
                                 number);
     if (got < count * sizeof entries[0])
-        return error_set(error, TOKMAP_ERROR_TRUNCATED, view->path, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, view->file.path, TOKMAP_NO_OFFSET,
                          "the index of this file ends at byte %" PRIu64 ", before frame %" PRIu64
                          ": it was truncated while it was open; restore it",
                          at + got, number);
-    return sealed_frame_check(view->sealed, number, entries[0].end, &entries[1], frame, error);
+    return sealed_frame_check(view->file.sealed, number, entries[0].end, &entries[1], frame, error);
 }
 
 bool sealed_rows_place(const struct page_check *check, const struct stretch *stretch, uint64_t *from, uint64_t *to)
@@ -99,7 +99,7 @@ bool sealed_rows_place(const struct page_check *check, const struct stretch *str
     struct sealed_frame first, last;
     *from = stretch->offset;
     *to = *from + (stretch->count << view->element_shift);
-    if (!view->sealed)
+    if (!view->file.sealed)
         return true;
     const uint64_t end = (*to - 1) / FRAME_BYTES;
     if (sealed_rows_find(check, view, *from / FRAME_BYTES, &first, NULL))

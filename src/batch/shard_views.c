@@ -18,10 +18,8 @@
 
 #include "cache/cache_attach.h"
 #include "common/error.h"
-#include "dataset/dataset.h"
 #include "dataset/documents.h"
 #include "format/layout.h"
-#include "platform/os.h"
 
 enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
                                     bool compared, struct tokmap_error *error)
@@ -115,41 +113,33 @@ static enum tokmap_status pin(struct shard_views *views, uint64_t shard, struct 
 
 /* Fills the view of a shard that is held. */
 static enum tokmap_status fill(const struct shard_views *views, struct shard_view *view, uint64_t shard,
-                               const struct shard_tokens *found, struct tokmap_error *error)
+                               struct tokmap_error *error)
 {
+    const struct shard_tokens *found = &view->file;
     if (views->mapped) {
         enum tokmap_status status = dataset_shard_map_any(views->dataset, shard, &view->tokens, error);
         if (status)
             return status;
     }
-    view->fd = found->fd;
-    view->path = found->path;
-    view->first_token = found->first_token;
     view->end_token = found->first_token + found->tokens;
-    view->bytes = found->bytes;
-    view->offset = found->offset;
-    view->element = found->element;
     view->element_shift = element_shift(found->element);
-    view->sealed = found->sealed;
-    view->converted = found->converted;
     view->page = found->offset >> views->page_shift;
     view->end_page = ((found->offset + (found->tokens << view->element_shift) - 1) >> views->page_shift) + 1;
     view->first_page = ((found->first_token << views->width_shift) >> views->page_shift) + 2 * shard - view->page;
     view->shard = shard;
-    view->opening = found->opening;
     view->hashed = views->compared && found->page_hashes;
     view->first_hash =
         (found->first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found->offset / TOKEN_PAGE_BYTES;
     view->first_range =
         (found->first_token << views->width_shift) / RANGE_BYTES + 2 * shard - found->offset / RANGE_BYTES;
-    view->fetched = os_fetched_of(view->fd);
-    view->in_memory = !view->fetched && os_file_is_memory(view->fd);
+    view->fetched = os_fetched_of(view->file.fd);
+    view->in_memory = !view->fetched && os_file_is_memory(view->file.fd);
     view->known = true;
-    if (view->sealed || view->hashed)
-        (void)cache_compared_later(view->fd);
-    if (view->sealed)
-        index_frames_ask(view->sealed);
-    os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */
+    if (view->file.sealed || view->hashed)
+        (void)cache_compared_later(view->file.fd);
+    if (view->file.sealed)
+        index_frames_ask(view->file.sealed);
+    os_advise_random(view->file.fd); /* so that the kernel reads the pages of a window and no more */
     return TOKMAP_OK;
 }
 
@@ -157,7 +147,7 @@ static enum tokmap_status fill(const struct shard_views *views, struct shard_vie
 static void note_opened(const struct shard_views *views, struct shard_view *view, bool again)
 {
     struct os_stat found;
-    const bool stat = !os_fstat(view->fd, &found);
+    const bool stat = !os_fstat(view->file.fd, &found);
     const bool changed = !view->fetched && (!stat || view->changed_ns != found.changed_ns);
     view->changed_ns = stat ? found.changed_ns : 0;
     view->look = view->change_look = 0;
@@ -169,7 +159,6 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     assert(views->views && token < views->tokens);
     const uint64_t shard = dataset_shard_of(views->dataset, token, views->current);
     struct shard_view *view = &views->views[shard];
-    struct shard_tokens found;
     if (views->pins) {
         const enum tokmap_status status = pin(views, shard, error);
         if (status)
@@ -178,12 +167,13 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     views->current = shard;
     if (view->known && !views->pins)
         return TOKMAP_OK;
-    dataset_shard_tokens(views->dataset, shard, &found);
     const bool again = view->known;
-    if (again && view->opening == found.opening)
+    const uint64_t opening = view->file.opening;
+    dataset_shard_tokens(views->dataset, shard, &view->file);
+    if (again && view->file.opening == opening)
         return TOKMAP_OK;
     view->known = false;
-    const enum tokmap_status status = fill(views, view, shard, &found, error);
+    const enum tokmap_status status = fill(views, view, shard, error);
     if (!status && views->pins)
         note_opened(views, view, again);
     return status;

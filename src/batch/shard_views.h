@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "common/bytes.h"
-#include "format/element.h"
+#include "dataset/dataset.h"
 #include "platform/os.h"
 #include "tokmap/tokmap.h"
 
@@ -22,24 +22,17 @@
 /* One shard. All members are zero until the shard is used for the first time. */
 struct shard_view {
     bool known;
-    bool hashed;    /* the index has the hashes of the file's pages, and rows are compared with them */
-    bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
-    int fd;
+    bool hashed;                /* the index has the hashes of the file's pages, and rows are compared with them */
+    bool in_memory;             /* the file system keeps its files in memory, so the file is always in the page cache */
+    struct shard_tokens file;   /* as of the last look at it */
     struct os_fetched *fetched; /* the file is fetched as it is read; NULL: all of it is there */
-    const char *path;
-    const struct index *sealed; /* of a sealed file (format/sealed.h): offsets count bytes of tokens. Else NULL */
-    bool converted;             /* tokens of the file are converted when they are read; the reading is not mapped */
-    enum element element;       /* form of a token in the file, */
-    uint32_t element_shift;     /* in 1 << element_shift bytes */
+    uint32_t element_shift;     /* a token has 1 << element_shift bytes in the file */
     const uint8_t *tokens;      /* the mapping of the file, from its byte 0; NULL unless the reading is mapped */
-    uint64_t first_token, end_token;
-    uint64_t offset;         /* of its first token in the file */
-    uint64_t bytes;          /* size that the file must have */
+    uint64_t end_token;
     uint64_t first_page;     /* number of page 0 of the file, counted over all shards; modulo 2^64 */
     uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
     uint64_t shard;          /* its number in the dataset */
     uint64_t first_range;    /* number of the file's range of RANGE_BYTES that is 0, likewise counted over all shards */
-    uint64_t opening;        /* of the shard, as of the last look at it */
     uint32_t pins;           /* that hold the shard, of views that share some */
     uint64_t first_hash; /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
     bool index_looked;   /* its index was opened for a pool that reads hashes, */
@@ -120,14 +113,14 @@ static inline enum tokmap_status shard_views_stretch(struct shard_views *views, 
     if (token >= views->tokens)
         token -= views->tokens;
     struct shard_view *view = &views->views[views->current];
-    if (__builtin_expect(!view->known || token < view->first_token || token >= view->end_token, 0)) {
+    if (__builtin_expect(!view->known || token < view->file.first_token || token >= view->end_token, 0)) {
         enum tokmap_status status = shard_views_select(views, token, error);
         if (status)
             return status;
         view = &views->views[views->current];
     }
     stretch->view = view;
-    stretch->offset = view->offset + ((token - view->first_token) << view->element_shift);
+    stretch->offset = view->file.offset + ((token - view->file.first_token) << view->element_shift);
     stretch->count = min64(left, view->end_token - token);
     return TOKMAP_OK;
 }

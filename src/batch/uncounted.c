@@ -144,7 +144,7 @@ static enum tokmap_status view_find(struct uncounted *uncounted, uint64_t token,
             return status;
     }
     if (view->known && token >= view->first_token && token < view->end_token &&
-        (!views->pins || view->opening == stretch.view->opening))
+        (!views->pins || view->opening == stretch.view->file.opening))
         return TOKMAP_OK;
     uncounted->current = dataset_shard_of(uncounted->dataset, token, uncounted->current);
     view = *found = &uncounted->views[uncounted->current];

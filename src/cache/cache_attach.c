@@ -7,14 +7,14 @@
  */
 #include "cache_attach.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_cell.h"
 #include "cache_fetch.h"
 #include "cache_pool.h"
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
@@ -136,6 +136,7 @@ enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part
                                       struct tokmap_error *error)
 {
     struct os_stat given, own;
+    assert(part <= CACHE_MASK && cache_shard_is_open(shard));
     *name = NULL;
     if (os_fstat(fd, &given) || os_fstat(shard->fds[part], &own) || given.inode != own.inode ||
         given.device != own.device)

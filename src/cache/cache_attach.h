@@ -10,8 +10,8 @@
 
 #include "cache_shard.h"
 
-/* Puts the cache before a descriptor of the shard's tokens or mask, until it is closed, and sets *name to the name of
- * the object, which the caller frees. Statuses: OK, ERROR_MEMORY. */
+/* Puts the cache before a descriptor of the tokens or the mask of a shard that was found, until it is closed, and sets
+ * *name to the name of the object, which the caller frees. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part part, int fd, char **name,
                                       struct tokmap_error *error);
 

@@ -10,6 +10,7 @@
  */
 #include "cache_evict.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,7 @@ static void reserve(struct cache *cache, uint64_t bytes)
 void cache_room_end(struct cache *cache, uint64_t bytes, bool stored)
 {
     struct cache_table *table = cache->processes.table;
+    assert(cache->processes.number < CACHE_PROCESSES);
     (void)__atomic_sub_fetch(&table->of[cache->processes.number].reserved, bytes, __ATOMIC_RELAXED);
     if (!stored)
         (void)__atomic_sub_fetch(&table->used, bytes, __ATOMIC_RELAXED);
@@ -306,6 +308,7 @@ static bool room_make(struct cache *cache, uint64_t bytes, uint64_t distance)
 
 bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance)
 {
+    assert(cache->processes.number < CACHE_PROCESSES);
     if (room_make(cache, bytes, distance))
         return true;
     if (distance) {

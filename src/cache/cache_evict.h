@@ -3,10 +3,11 @@
 #ifndef TOKMAP_CACHE_CACHE_EVICT_H
 #define TOKMAP_CACHE_CACHE_EVICT_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 
-/* Makes and reserves room for `bytes` of cells that are needed in `distance` rows, until cache_room_end(). Returns
- * false if nothing may be given up; with distance 0 the room is reserved all the same, and the disk may have it. */
+/* Makes and reserves room for `bytes` of cells that are needed in `distance` rows, until cache_room_end(). The process
+ * has a number, from cache_claim(). Returns false if nothing may be given up; with distance 0 the room is reserved all
+ * the same, and the disk may have it. */
 bool cache_room(struct cache *cache, uint64_t bytes, uint64_t distance);
 void cache_room_end(struct cache *cache, uint64_t bytes, bool stored); /* stored: they take the room now */
 

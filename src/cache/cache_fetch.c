@@ -11,14 +11,12 @@
  */
 #include "cache_fetch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_cell.h"
-#include "cache_client.h"
 #include "cache_evict.h"
-#include "cache_room.h"
 #include "cache_shard.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -450,6 +448,7 @@ enum tokmap_status cache_fetch(struct cache_shard *shard, uint64_t cell, uint64_
 {
     struct cache *cache = shard->cache;
     const uint64_t since_ns = os_clock_ns();
+    assert(cache_shard_is_open(shard) && cell < shard->state.count && wait == !distance);
     while (!(cell_word(&shard->state.cells[cell]) & CELL_PRESENT)) {
         const uint64_t claim = cache_claim(&cache->processes);
         enum tokmap_status status;

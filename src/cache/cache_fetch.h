@@ -3,7 +3,7 @@
 #ifndef TOKMAP_CACHE_CACHE_FETCH_H
 #define TOKMAP_CACHE_CACHE_FETCH_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 
 /* Makes a cell present. distance: in how many rows it is needed; 0: somebody waits. wait: otherwise it is left to
  * the fetch that runs now. Statuses: OK, those of remote_range_read(), ERROR_CORRUPT (the object does not match its

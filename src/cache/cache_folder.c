@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_client.h"
 #include "cache_pool.h"
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "remote/remote_url.h"

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_client.h"
-#include "cache_room.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"

@@ -3,7 +3,7 @@
 #ifndef TOKMAP_CACHE_CACHE_INDEX_H
 #define TOKMAP_CACHE_CACHE_INDEX_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes_buffer.h"
 
 /* Appends the text of a manifest of at most `most` bytes, which is kept in the folder and read again only when it has

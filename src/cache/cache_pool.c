@@ -5,11 +5,10 @@
  */
 #include "cache_pool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-#include "cache_client.h"
 #include "cache_fetch.h"
-#include "cache_room.h"
 #include "cache_shard.h"
 #include "common/bytes.h"
 
@@ -174,11 +173,13 @@ void cache_pool_close(struct cache *cache)
 
 bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number)
 {
+    assert(work && user);
     return job_add(cache, &(struct cache_job){.work = work, .user = user, .cell = number});
 }
 
 bool cache_cells_ask(struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t when, bool *absent)
 {
+    assert(cache_shard_is_open(shard) && first <= end && end <= shard->state.count);
     for (uint64_t cell = first; cell < end; cell++) {
         const uint64_t word = cell_word(&shard->state.cells[cell]);
         if (word & CELL_PRESENT)
@@ -194,6 +195,7 @@ bool cache_cells_ask(struct cache_shard *shard, uint64_t first, uint64_t end, ui
 
 void cache_forget(struct cache *cache, void *user)
 {
+    assert(user);
     struct cache_pool *pool = __atomic_load_n(&cache->pool, __ATOMIC_ACQUIRE);
     if (!pool || pool->process != os_process_id())
         return;

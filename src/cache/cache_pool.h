@@ -3,9 +3,10 @@
 #ifndef TOKMAP_CACHE_CACHE_POOL_H
 #define TOKMAP_CACHE_CACHE_POOL_H
 
-#include "cache_room.h"
+#include "cache_state.h"
 
-/* Calls work(user, number) on one of the threads: to open a shard ahead. Returns false if they have enough to do. */
+/* Calls work(user, number) on one of the threads: to open a shard ahead. user: not NULL, which is that of idle threads.
+ * Returns false if they have enough to do. */
 bool cache_ask_work(struct cache *cache, void (*work)(void *user, uint64_t number), void *user, uint64_t number);
 /* Forgets such work of a user, and waits for what is being done. */
 void cache_forget(struct cache *cache, void *user);

@@ -2,14 +2,13 @@
 /* cache_shard.c - see cache_shard.h. CACHE.md describes the files. */
 #include "cache_shard.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_cell.h"
 #include "cache_index.h"
-#include "cache_room.h"
+#include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/index_verify.h"
@@ -20,11 +19,13 @@
 
 void cache_shard_hold(struct cache_shard *shard)
 {
+    assert(__atomic_load_n(&shard->users, __ATOMIC_RELAXED)); /* the caller, or whoever it acts for, holds the shard */
     (void)__atomic_add_fetch(&shard->users, 1, __ATOMIC_ACQ_REL);
 }
 
 void cache_shard_free(struct cache_shard *shard)
 {
+    assert(!shard || __atomic_load_n(&shard->users, __ATOMIC_RELAXED));
     if (!shard || __atomic_sub_fetch(&shard->users, 1, __ATOMIC_ACQ_REL))
         return;
     for (int part = 0; part < 2; part++) {
@@ -209,6 +210,7 @@ enum tokmap_status cache_replaced(const struct cache *cache, struct tokmap_error
 enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name, const uint8_t *content,
                                     uint64_t index_bytes, struct cache_shard **found, struct tokmap_error *error)
 {
+    assert(content || !index_bytes);
     for (bool again = false;; again = true) {
         struct cache_shard *shard = *found = calloc(1, sizeof *shard);
         if (!shard)

@@ -12,7 +12,7 @@ struct cache;
 struct cache_shard;
 
 /* Finds the shard whose index has a name in the storage, and brings its index into the folder. content: its content id
- * and index_bytes, as a manifest states them, so that an index that is in the folder is not asked for; or NULL. Free
+ * and index_bytes, as a manifest states them, so that an index that is in the folder is not asked for; or NULL, 0. Free
  * the shard, also after a failure. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_MISMATCH, those of index_open(). */
 enum tokmap_status cache_shard_find(struct cache *cache, const char *index_name, const uint8_t *content,
                                     uint64_t index_bytes, struct cache_shard **shard, struct tokmap_error *error);

@@ -2,8 +2,8 @@
 /* cache_state.c - see cache_state.h. */
 #include "cache_state.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "common/hash.h"
 #include "format/name_files.h"
 #include "format/partial_file.h"
-#include "platform/os.h"
+#include "format/shard_ranges.h"
 #include "text/path.h"
 
 #define TABLE_MAGIC UINT64_C(0x31706d7463616870) /* of this layout */
@@ -152,6 +152,7 @@ bool cache_evict_begin(struct cache_processes *processes)
 
 void cache_evict_end(struct cache_processes *processes)
 {
+    assert(__atomic_load_n(&processes->evicting, __ATOMIC_RELAXED) == os_process_id());
     os_byte_unlock(processes->fd, EVICT_AT);
     __atomic_store_n(&processes->evicting, 0, __ATOMIC_RELEASE);
 }
@@ -230,6 +231,7 @@ enum tokmap_status cache_state_open(struct cache_state *state, const char *path,
 
 bool cache_state_kept(struct cache_state *state, const char *path)
 {
+    assert(state->fd >= 0);
     const bool kept = is_named(state->fd, path);
     os_close(state->fd);
     state->fd = -1;
@@ -270,4 +272,149 @@ void cache_state_close(struct cache_state *state)
     os_unmap(state->head, state->bytes);
     os_close(state->fd);
     *state = (struct cache_state){.fd = -1};
+}
+
+/* ---- where the cells of a shard are, and what their bytes must be ---- */
+
+/*
+ * A cell is a range of a file that has a hash, or, of a sealed shard, 16 of them.
+ *
+ * Example: a shard of 2,500,000 tokens of 2 bytes, with a mask. Cells 0 to 4 are its tokens, 1 MiB each and the last
+ * one 805,696 bytes; cell 5 is the mask, of 312,500 bytes. If the shard is sealed, cell 0 is frames 0 to 15 of its
+ * file, and what follows the last frame, the seek table for other programs, belongs to the last cell.
+ */
+_Static_assert(CACHE_CELL == BLOCK_BYTES && CACHE_CELL % FRAME_BYTES == 0, "a cell is whole ranges");
+
+/* The cells of a file. */
+struct file_cells {
+    enum shard_file file;
+    uint64_t base, end; /* its first cell, and the one after its last */
+    uint64_t per;       /* ranges of a cell */
+};
+
+static struct file_cells cells_of_part(const struct cache_shard *shard, enum cache_part part)
+{
+    const bool sealed = index_is_sealed(&shard->index);
+    return part == CACHE_MASK ? (struct file_cells){SHARD_MASK, shard->token_cells, shard->state.count, 1}
+                              : (struct file_cells){sealed ? SHARD_SEALED : SHARD_TOKENS, 0, shard->token_cells,
+                                                    sealed ? CACHE_CELL / FRAME_BYTES : 1};
+}
+
+/* Finds the ranges of cells [first, end), which are of one file. */
+static struct file_cells ranges_of(const struct cache_shard *shard, uint64_t *first, uint64_t *end)
+{
+    const struct file_cells of = cells_of_part(shard, cache_part_of(shard, *first));
+    *first = (*first - of.base) * of.per;
+    *end = min64((*end - of.base) * of.per, shard_ranges(&shard->index, of.file));
+    return of;
+}
+
+enum tokmap_status cache_cells_place(const struct cache_shard *shard, uint64_t first, uint64_t end, uint64_t *from,
+                                     uint64_t *bytes, struct tokmap_error *error)
+{
+    assert(first < end && end <= shard->state.count);
+    assert(cache_part_of(shard, first) == cache_part_of(shard, end - 1));
+    const struct file_cells of = ranges_of(shard, &first, &end);
+    return shard_ranges_place(&shard->index, of.file, first, end, from, bytes, error);
+}
+
+void cache_cells_of(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
+                    uint64_t *end)
+{
+    const struct file_cells of = cells_of_part(shard, part);
+    (void)shard_ranges_find(&shard->index, of.file, at, count, first, end, NULL);
+    *first = of.base + *first / of.per;
+    *end = of.base + div_ceil(*end, of.per);
+}
+
+void cache_cells_in(const struct cache_shard *shard, enum cache_part part, uint64_t at, uint64_t count, uint64_t *first,
+                    uint64_t *end)
+{
+    const struct file_cells of = cells_of_part(shard, part);
+    *first = min64(of.base + at / CACHE_CELL, of.end);
+    *end = count ? min64(of.base + (at + count - 1) / CACHE_CELL + 1, of.end) : *first;
+}
+
+bool cache_cell_matches(const struct cache_shard *shard, uint64_t cell, const uint8_t *bytes,
+                        struct sealed_reader **reader)
+{
+    assert(cell < shard->state.count);
+    uint64_t end = cell + 1;
+    const struct file_cells of = ranges_of(shard, &cell, &end);
+    return !shard_ranges_check(&shard->index, of.file, cell, end, shard->path, bytes, reader, NULL);
+}
+
+/* ---- the connections, which threads take in turn ---- */
+
+/* the connections of a cache, which threads take in turn. */
+static _Thread_local const uint32_t *stops; /* see cache_client_stops() */
+
+void cache_client_stops(const uint32_t *word)
+{
+    stops = word;
+}
+
+/* Ends a request that another one has made superfluous, or that nobody waits for any more. */
+static bool is_superfluous(void *user)
+{
+    const struct cache_client *client = user;
+    return (stops && __atomic_load_n(stops, __ATOMIC_RELAXED)) ||
+           (client->wanted && cell_word(client->wanted) & CELL_PRESENT);
+}
+
+enum tokmap_status cache_client_take(struct cache *cache, struct cache_client **client, struct tokmap_error *error)
+{
+    const uint32_t process = os_process_id();
+    do {
+        os_process_lock();
+        *client = cache->clients;
+        if (*client) {
+            cache->clients = (*client)->next;
+            cache->client_count--;
+        }
+        os_process_unlock();
+    } while (*client && (*client)->process != process); /* after fork(): the parent uses its connections */
+    if (*client)
+        return TOKMAP_OK;
+    struct cache_client *made = *client = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "a connection", sizeof *made);
+    made->process = process;
+    remote_client_init(&made->client, is_superfluous, made, NULL);
+    return TOKMAP_OK;
+}
+
+static void client_free(struct cache_client *client)
+{
+    if (!client || client->process != os_process_id())
+        return;
+    remote_client_free(&client->client);
+    sealed_reader_free(client->reader);
+    free(client->block);
+    free(client);
+}
+
+void cache_client_return(struct cache *cache, struct cache_client *client)
+{
+    client->wanted = NULL;
+    os_process_lock();
+    const bool kept = cache->client_count < CACHE_CLIENTS;
+    if (kept) {
+        client->next = cache->clients;
+        cache->clients = client;
+        cache->client_count++;
+    }
+    os_process_unlock();
+    if (!kept)
+        client_free(client);
+}
+
+void cache_clients_free(struct cache *cache)
+{
+    while (cache->clients) {
+        struct cache_client *client = cache->clients;
+        cache->clients = client->next;
+        client_free(client);
+    }
+    cache->client_count = 0;
 }

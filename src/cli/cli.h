@@ -23,8 +23,6 @@
 #include "plot.h"
 #include "progress.h"
 #include "report.h"
-#include "run_name.h"
-#include "table.h"
 #include "whole_file.h"
 
 #endif

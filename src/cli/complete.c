@@ -10,8 +10,8 @@
 #include "common/visible.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "run_name.h"
 #include "text/path.h"
+#include "whole_file.h"
 
 #define OPENED_MOST 1000     /* files of a folder that are read to find manifests; the user waits for the answer */
 #define DESCRIPTION_MOST 100 /* bytes of a help text that are printed; a shell shows one line */

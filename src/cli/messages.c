@@ -284,3 +284,13 @@ void cli_signals_catch(void)
     os_signals_catch();
     stdout_replace();
 }
+
+void cli_signals_end(const char *program, const char *message)
+{
+    if (!os_signals_release())
+        return;
+    (void)fflush(stdout);
+    if (message)
+        cli_say(program, "%s", message);
+    os_signal_die(os_signal_caught());
+}

@@ -70,4 +70,8 @@ char *cli_shell_quote(const char *path);
  * output, and the write fails. A command calls this before it prints anything. */
 void cli_signals_catch(void);
 
+/* Ends that. If a signal was caught, says why the work is not done, unless the message is NULL, and ends the process by
+ * the signal. */
+void cli_signals_end(const char *program, const char *message);
+
 #endif

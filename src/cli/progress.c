@@ -12,11 +12,12 @@
 #define FIRST_NS 300000000u                   /* work that ends sooner shows no progress */
 #define PLAIN_NS ((uint64_t)60 * 1000000000u) /* a log gets a line a minute, also the first one */
 
-void cli_progress_start(struct cli_progress *progress, const char *what, uint64_t total, int mode)
+void cli_progress_start(struct cli_progress *progress, const char *what, const char *unit, uint64_t total, int mode)
 {
     assert(what && mode >= CLI_PROGRESS_AUTO && mode <= CLI_PROGRESS_PLAIN);
     const bool terminal = os_is_terminal(fileno(stderr));
     *progress = (struct cli_progress){.what = what,
+                                      .unit = unit,
                                       .total = total,
                                       .active = mode != CLI_PROGRESS_NONE,
                                       .plain = mode == CLI_PROGRESS_PLAIN || !terminal,

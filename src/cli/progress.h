@@ -27,7 +27,7 @@ enum cli_progress_mode { CLI_PROGRESS_AUTO = 0, CLI_PROGRESS_NONE = 1, CLI_PROGR
 
 struct cli_progress {
     const char *what; /* "packing" */
-    const char *unit; /* the unit: NULL for bytes, else a word such as "windows"; set it after the start */
+    const char *unit; /* the unit: NULL for bytes, else a word such as "windows" */
     uint64_t total;   /* in units, 0 if unknown; it may be set later */
     bool shown;       /* a line of the terminal is drawn */
     bool active, plain;
@@ -39,7 +39,7 @@ struct cli_progress {
 };
 
 /* Begins. The mode is one of enum cli_progress_mode; CLI_PROGRESS_NONE shows nothing. */
-void cli_progress_start(struct cli_progress *progress, const char *what, uint64_t total, int mode);
+void cli_progress_start(struct cli_progress *progress, const char *what, const char *unit, uint64_t total, int mode);
 /* Shows what is done, the share, the rate, and the time left. It may be called as often as progress is made, by any
  * thread, but by one thread at a time; it draws at most 6 times a second, or prints once a minute. */
 void cli_progress_update(struct cli_progress *progress, uint64_t done);

@@ -33,7 +33,6 @@
 #include <string.h>
 
 #include "json_writer.h"
-#include "table.h"
 #include "tokmap/tokmap.h"
 
 /* A value of JSON. */
@@ -129,6 +128,11 @@ void cli_fact_text(struct cli_report *report, const char *name, const char *labe
 void cli_line(struct cli_report *report, const char *name, const char *label, uint64_t number, const char *remark);
 /* Adds what is for JSON only, or for people only. In an array, members have no name: NULL. */
 void cli_member(struct cli_report *report, const char *name, struct cli_value value);
+/* Adds numbers for JSON only, each with its name in a list: cli_numbers(report, "rows|bytes", of->rows, of->bytes). */
+#define cli_numbers(report, names, ...)                                                                                \
+    cli_numbers_add((report), (names), (const uint64_t[]){__VA_ARGS__},                                                \
+                    sizeof(const uint64_t[]){__VA_ARGS__} / sizeof(uint64_t))
+void cli_numbers_add(struct cli_report *report, const char *names, const uint64_t *numbers, size_t count);
 /* Add a text unless it is NULL, and a number unless it is 0, for JSON only. */
 void cli_member_text_if(struct cli_report *report, const char *name, const char *text);
 void cli_member_number_if(struct cli_report *report, const char *name, uint64_t number);
@@ -146,5 +150,18 @@ void cli_report_array(struct cli_report *report, const char *name);
 void cli_report_item(struct cli_report *report);
 /* Closes what was opened last. A table is printed here, so the rows before it must have been printed. */
 void cli_report_close(struct cli_report *report);
+
+/* Rows of cells whose columns are aligned when the table is printed. */
+struct cli_table;
+
+/* Makes a table. Without memory it returns NULL, which the functions below accept; printing then says so, and
+ * cli_finish() fails, as it does if a row is lost. */
+struct cli_table *cli_table_new(size_t columns);
+/* Adds a row. cells: one per column; they are copied, with what is not plain in its visible
+ * form, and NULL is an empty cell. */
+void cli_table_row(struct cli_table *table, const char *const *cells);
+/* right[c] aligns column c to the right, as numbers are; right may be NULL, which aligns all columns to the left. */
+void cli_table_print(struct cli_table *table, const bool *right, FILE *file);
+void cli_table_free(struct cli_table *table);
 
 #endif

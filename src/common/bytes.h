@@ -114,4 +114,19 @@ static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c)
     return product >> 64 ? (uint64_t)(product / c) : (uint64_t)product / c; /* the second one is an instruction */
 }
 
+/* Returns the last of `count` structs, in the order of a number of theirs, whose number is at most `value`; 0 if none
+ * is. number: of the first struct. bytes: of a struct. */
+static inline uint64_t last_at_most(const uint64_t *number, size_t bytes, uint64_t count, uint64_t value)
+{
+    uint64_t first = 0, last = count;
+    while (last - first > 1) {
+        const uint64_t middle = first + (last - first) / 2;
+        if (load64((const uint8_t *)number + middle * bytes) <= value)
+            first = middle;
+        else
+            last = middle;
+    }
+    return first;
+}
+
 #endif

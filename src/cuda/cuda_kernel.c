@@ -22,7 +22,6 @@
 
 #include "expand_ptx.h"
 #include "platform/os.h"
-#include "process_lock.h"
 #include "staging/expand_arguments.h"
 
 struct shared {
@@ -35,14 +34,13 @@ struct shared {
     struct shared *next;
 };
 
-static struct shared *all; /* with `lock` */
-static uint32_t lock;      /* see process_lock.h */
+static struct shared *all; /* with os_process_lock() */
 
 /* Finds the module of a context, and counts a use. With `fresh`, which is loaded, adds that if there is none. */
 static struct shared *find(const struct cuda_driver *driver, uint64_t context, struct shared *fresh)
 {
     const uint32_t own = os_process_id();
-    process_lock(&lock);
+    os_process_lock();
     struct shared *found = all;
     while (found && !(found->driver == driver && found->context == context && found->process == own))
         found = found->next;
@@ -53,7 +51,7 @@ static struct shared *find(const struct cuda_driver *driver, uint64_t context, s
         fresh->next = all;
         found = all = fresh;
     }
-    process_unlock(&lock);
+    os_process_unlock();
     return found;
 }
 
@@ -163,14 +161,14 @@ void cuda_kernel_release(const struct cuda_kernel *kernel, bool lost)
     struct shared *entry = (struct shared *)(uintptr_t)kernel;
     if (!entry)
         return;
-    process_lock(&lock);
+    os_process_lock();
     const bool last = !--entry->uses;
     struct shared **at = &all;
     while (last && *at && *at != entry)
         at = &(*at)->next;
     if (last && *at)
         *at = entry->next;
-    process_unlock(&lock);
+    os_process_unlock();
     if (!last)
         return;
     if (!lost)

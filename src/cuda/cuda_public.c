@@ -16,7 +16,6 @@
 #include "common/struct_copy.h"
 #include "cuda_device.h"
 #include "platform/os.h"
-#include "process_lock.h"
 #include "tokmap/cuda.h"
 
 /* ---- records of what was made ---- */
@@ -44,8 +43,7 @@ struct owned {
     struct owned *next;
 };
 
-static struct owned *lists[LISTS]; /* with `lock` */
-static uint32_t lock;              /* see process_lock.h */
+static struct owned *lists[LISTS]; /* with os_process_lock() */
 
 static struct owned **list_of(const void *made)
 {
@@ -64,12 +62,12 @@ static bool owned_add(const struct cuda_device *device, const void *made)
     owned->context = cuda_context_number(device);
     owned->made = made;
     owned->process = os_process_id();
-    process_lock(&lock);
+    os_process_lock();
     struct owned **last = list_of(made);
     while (*last)
         last = &(*last)->next;
     *last = owned;
-    process_unlock(&lock);
+    os_process_unlock();
     return true;
 }
 
@@ -81,14 +79,14 @@ static bool owned_add(const struct cuda_device *device, const void *made)
 static bool owned_remove(const void *made, struct cuda_device *device, bool *exists)
 {
     const uint32_t own = os_process_id();
-    process_lock(&lock);
+    os_process_lock();
     struct owned **at = list_of(made), *owned;
     while (*at && !((*at)->made == made && (*at)->process == own))
         at = &(*at)->next;
     owned = *at;
     if (owned)
         *at = owned->next;
-    process_unlock(&lock);
+    os_process_unlock();
     if (!owned)
         return false;
     *device = owned->device;

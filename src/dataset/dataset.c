@@ -3,7 +3,7 @@
  * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */
 #include "dataset.h"
-#include "dataset_state.h"
+#include "opened_dataset.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,18 +20,14 @@
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
 #include "dataset_name.h"
-#include "dataset_part.h"
 #include "documents.h"
 #include "open_shards.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
 #include "remote_names.h"
 #include "shard_combine.h"
-#include "shard_documents.h"
 #include "shard_names.h"
-#include "shard_open.h"
 #include "text/path.h"
-#include "token_doubts.h"
 
 /* ---- open ---- */
 
@@ -483,8 +479,7 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
                                         struct tokmap_shard_info *info, struct tokmap_error *error)
 {
     if (!dataset || !info)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset or the place for the result is NULL");
+        return dataset_no_room(error);
     if (shard >= dataset->shard_count)
         return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
                          "shard %" PRIu64 " does not exist: the dataset has %" PRIu64 " shards%s", shard,
@@ -630,14 +625,6 @@ enum tokmap_status dataset_shard_map_any(const struct tokmap_dataset *dataset, u
     return store_map_any(&dataset->slots[shard].open->store, dataset->width, file, error);
 }
 
-static enum tokmap_status out_of_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
-                                       struct tokmap_error *error)
-{
-    return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64 " tokens",
-                     count, first, dataset->tokens);
-}
-
 static enum tokmap_status view_across(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first,
                                       uint64_t count, struct tokmap_span *spans, size_t capacity, size_t *used,
                                       struct tokmap_error *error)
@@ -675,11 +662,11 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
                                        struct tokmap_error *error)
 {
     if (!dataset || !used || (!spans && capacity))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset or the place for the result is NULL");
+        return dataset_no_room(error);
     *used = 0;
-    if (first > dataset->tokens || count > dataset->tokens - first)
-        return out_of_range(dataset, first, count, error);
+    enum tokmap_status status = dataset_range_check(dataset, first, count, error);
+    if (status)
+        return status;
     if (!count)
         return TOKMAP_OK;
     if (dataset->synthetic)
@@ -721,16 +708,15 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
                                        struct tokmap_error *error)
 {
     if (!dataset || (!out && count))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset or the place for the result is NULL");
-    if (first > dataset->tokens || count > dataset->tokens - first)
-        return out_of_range(dataset, first, count, error);
+        return dataset_no_room(error);
+    enum tokmap_status status = dataset_range_check(dataset, first, count, error);
+    if (status)
+        return status;
     if (dataset->synthetic) {
         dataset_synthetic_copy(dataset, first, count, out);
         return TOKMAP_OK;
     }
     struct held_part part;
-    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t at = 0; at < count && !status; at += part.count) {
         status = part_hold(dataset, first + at, count - at, &part, error);
         if (status)
@@ -752,10 +738,10 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
                                      uint8_t *bits, const struct mask_reader *reader, struct tokmap_error *error)
 {
     if (!dataset || (!bits && count))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset or the place for the result is NULL");
-    if (first > dataset->tokens || count > dataset->tokens - first)
-        return out_of_range(dataset, first, count, error);
+        return dataset_no_room(error);
+    enum tokmap_status status = dataset_range_check(dataset, first, count, error);
+    if (status)
+        return status;
     if (count)
         bits[(count - 1) / 8] = 0;
     if (!dataset->masked) {
@@ -763,7 +749,6 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
         return TOKMAP_OK;
     }
     struct held_part part;
-    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t at = 0; at < count && !status; at += part.count) {
         status = part_hold(dataset, first + at, count - at, &part, error);
         if (status)

@@ -14,10 +14,10 @@
 #include "common/struct_copy.h"
 #include "dataset.h"
 #include "dataset_fetch.h"
-#include "dataset_state.h"
 #include "documents.h"
 #include "format/index_columns.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 
 struct named {
     const char *name;
@@ -100,8 +100,7 @@ enum tokmap_status tokmap_dataset_columns(const struct tokmap_dataset *dataset, 
                                           size_t *count, struct tokmap_error *error)
 {
     if (!dataset || !count || (!names && capacity))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset or the place for the result is NULL");
+        return dataset_no_room(error);
     struct named *all;
     size_t found, kept = 0;
     *count = 0;

@@ -11,9 +11,9 @@
 #include "cache/cache_attach.h"
 #include "cache/cache_pool.h"
 #include "common/bytes.h"
-#include "dataset_state.h"
 #include "documents.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 
 #define SHARDS_AHEAD ((uint64_t)128)
 

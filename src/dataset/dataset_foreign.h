@@ -9,8 +9,8 @@
 #ifndef TOKMAP_DATASET_DATASET_FOREIGN_H
 #define TOKMAP_DATASET_DATASET_FOREIGN_H
 
-#include "dataset_state.h"
 #include "format/foreign/foreign_file.h"
+#include "opened_dataset.h"
 #include "shard_names.h"
 
 /* The files that a name refers to. */
@@ -58,5 +58,10 @@ enum tokmap_status foreign_shard_map(struct shard *shard, struct tokmap_error *e
 enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, uint64_t first, uint64_t last,
                                      uint64_t shift, uint64_t *ends, uint64_t capacity, uint64_t *used,
                                      struct tokmap_error *error);
+
+/* Looks for files whose tokens are read with a wrong width, offset, or byte order. Reads some tokens of a few shards,
+ * which are open, and adds a sentence to the dataset's warning for the first shard whose ids no text has, and one for a
+ * file of datatrove without tokens. Returns false without memory. */
+bool token_doubts_add(struct tokmap_dataset *dataset);
 
 #endif

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block_scan.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
@@ -20,6 +19,7 @@
 #include "dataset.h"
 #include "dataset_foreign.h"
 #include "format/foreign/store_index.h"
+#include "open_shards.h"
 #include "platform/os.h"
 #include "text/json_scan.h"
 #include "text/path.h"
@@ -27,7 +27,7 @@
 #include "token_find.h"
 #include "token_parts.h"
 
-enum { UNIT_BLOCKS = 8, THREADS_MAX = 256, ENDS_AT_ONCE = 4096 };
+enum { UNIT_BLOCKS = 8, ENDS_AT_ONCE = 4096 };
 #define MASK_TOKENS ((uint64_t)1 << 19) /* bytes of a .loss that are read at once */
 
 struct indexing {
@@ -49,8 +49,7 @@ struct indexing {
 
 struct worker {
     struct indexing *indexing;
-    struct token_parts parts;
-    struct block_scan *scan;
+    struct token_parts *parts;
     uint64_t hashes[UNIT_BLOCKS], blocks, largest;
     uint64_t *ends, end_count, end_capacity;
 };
@@ -140,21 +139,21 @@ static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mappi
     for (size_t done = 0; done < bytes; done += step) {
         const uint8_t *part;
         size_t got = 0;
-        const int system = token_parts_read(&worker->parts, shard, mapping, at + done, step, &part, &got);
+        const int system = token_parts_read(worker->parts, shard, mapping, at + done, step, &part, &got);
         if (system || got < step) {
             if (done)
-                block_scan_part(worker->scan, worker->parts.buffer, 0, width, true, NULL);
+                block_scan_part(worker->parts->scan, worker->parts->buffer, 0, width, true, NULL);
             return part_failed(shard, system, at + done + got, error);
         }
-        block_scan_part(worker->scan, part, step, width, done + step == bytes, NULL);
+        block_scan_part(worker->parts->scan, part, step, width, done + step == bytes, NULL);
         if (indexing->search && !search_part(worker, part, (at + done) / width, step / width)) {
             if (done + step < bytes)
-                block_scan_part(worker->scan, worker->parts.buffer, 0, width, true, NULL);
+                block_scan_part(worker->parts->scan, worker->parts->buffer, 0, width, true, NULL);
             return error_set_memory(error, "the ends of documents", worker->end_count * sizeof *worker->ends);
         }
     }
     uint64_t hash, largest;
-    block_scan_result(worker->scan, &hash, &largest);
+    block_scan_result(worker->parts->scan, &hash, &largest);
     worker->hashes[worker->blocks++] = hash;
     worker->largest = max64(worker->largest, largest);
     if (largest < shard->index.shard.vocabulary)
@@ -162,7 +161,7 @@ static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mappi
     /* Read the block again to name the place. */
     const uint8_t *part;
     size_t got = 0;
-    const int system = token_parts_read(&worker->parts, shard, NULL, at, bytes, &part, &got);
+    const int system = token_parts_read(worker->parts, shard, NULL, at, bytes, &part, &got);
     return system || got < bytes ? part_failed(shard, system, at + got, error)
                                  : id_too_large(shard, indexing->options->vocabulary, part, at, bytes, error);
 }
@@ -196,7 +195,7 @@ static enum tokmap_status unit_scan(struct worker *worker, uint64_t unit, uint64
     struct indexing *indexing = worker->indexing;
     struct shard *shard = indexing->shard;
     const uint64_t first = unit * UNIT_BLOCKS, last = min64(first + UNIT_BLOCKS, stream_blocks(shard));
-    const enum token_way way = token_parts_way(&worker->parts, indexing->mapped);
+    const enum token_way way = token_parts_way(worker->parts, indexing->mapped);
     const uint8_t *mapping = NULL;
     worker->blocks = worker->end_count = worker->largest = 0;
     if (way == BY_MAPPING && store_map(&shard->store, shard->index.shard.width, &mapping, NULL))
@@ -210,26 +209,28 @@ static enum tokmap_status unit_scan(struct worker *worker, uint64_t unit, uint64
         *bytes += count;
     }
     if (*bytes)
-        token_parts_note(&worker->parts, way, (double)(os_clock_ns() - started) / (double)*bytes);
+        token_parts_note(worker->parts, way, (double)(os_clock_ns() - started) / (double)*bytes);
     return status;
 }
 
-static void work(struct worker *worker)
+/* Runs in each thread. */
+static void work(void *user, struct token_parts *parts)
 {
-    struct indexing *indexing = worker->indexing;
+    struct indexing *indexing = user;
+    struct worker worker = {.indexing = indexing, .parts = parts};
     while (!__atomic_load_n(&indexing->stop, __ATOMIC_RELAXED)) {
         const uint64_t unit = __atomic_fetch_add(&indexing->next, 1, __ATOMIC_RELAXED);
         struct tokmap_error error;
         uint64_t bytes;
         if (unit >= indexing->units)
             break;
-        enum tokmap_status status = unit_scan(worker, unit, &bytes, &error);
+        enum tokmap_status status = unit_scan(&worker, unit, &bytes, &error);
         if (!status) {
             os_mutex_lock(indexing->mutex);
             while (indexing->written < unit && !__atomic_load_n(&indexing->stop, __ATOMIC_RELAXED))
                 os_condition_wait(indexing->written_more, indexing->mutex);
             if (indexing->written == unit) {
-                status = unit_write(worker, bytes, &error);
+                status = unit_write(&worker, bytes, &error);
                 indexing->written++;
                 os_condition_broadcast(indexing->written_more);
             }
@@ -238,50 +239,7 @@ static void work(struct worker *worker)
         if (status)
             fail(indexing, status, &error);
     }
-}
-
-static bool worker_init(struct worker *worker, struct indexing *indexing)
-{
-    memset(worker, 0, sizeof *worker);
-    worker->indexing = indexing;
-    worker->scan = block_scan_new();
-    return worker->scan && token_parts_init(&worker->parts);
-}
-
-static void worker_free(struct worker *worker)
-{
-    token_parts_free(&worker->parts);
-    block_scan_free(worker->scan);
-    free(worker->ends);
-}
-
-/* Runs in each thread. A worker without memory leaves its share to the others; the first one has its memory. */
-static void work_shared(void *user, uint32_t number)
-{
-    struct worker *workers = user;
-    if (!number || worker_init(&workers[number], workers[0].indexing))
-        work(&workers[number]);
-}
-
-/* Reads all tokens. */
-static enum tokmap_status tokens_read(struct indexing *indexing, struct tokmap_error *error)
-{
-    uint64_t wanted = indexing->options->threads ? indexing->options->threads : os_processors();
-    wanted = max64(min64(min64(wanted, indexing->units), THREADS_MAX), 1);
-    struct worker *workers = calloc(wanted, sizeof *workers);
-    if (!workers || !worker_init(&workers[0], indexing)) {
-        if (workers)
-            worker_free(&workers[0]);
-        free(workers);
-        return error_set_memory(error, "the buffers of the indexing", 0);
-    }
-    os_threads_share("tokmap-index", (uint32_t)wanted, work_shared, workers);
-    for (uint64_t i = 0; i < wanted; i++)
-        worker_free(&workers[i]);
-    free(workers);
-    if (indexing->status && error)
-        *error = indexing->error;
-    return indexing->status;
+    free(worker.ends);
 }
 
 /* ---- documents that are known before the tokens are read ---- */
@@ -398,7 +356,13 @@ static enum tokmap_status file_write(struct indexing *indexing, const struct os_
     struct section_shard head = shard->index.shard;
     enum tokmap_status status = documents_begin(indexing, error);
     if (!status)
-        status = tokens_read(indexing, error);
+        status = token_parts_share("tokmap-index", "the buffers of the indexing", indexing->options->threads,
+                                   indexing->units, work, indexing, error);
+    if (!status && indexing->status) {
+        if (error)
+            *error = indexing->error;
+        status = indexing->status;
+    }
     /* Tokens after the last end are a document, too. */
     if (!status && store_index_last_end(indexing->writer) != head.tokens)
         status = store_index_ends(indexing->writer, &head.tokens, 1, error);

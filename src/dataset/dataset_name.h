@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* dataset_name.h - what the end of a dataset's name says: NAME#docs=A..B% and the like name a part of NAME. FORMAT.md,
- * "Names", has the grammar. */
+/* dataset_name.h - what the end of a dataset's name says: NAME#docs=A..B% and the like name a part of NAME, of which an
+ * open dataset is then made. FORMAT.md, "Names", has the grammar. */
 #ifndef TOKMAP_DATASET_DATASET_NAME_H
 #define TOKMAP_DATASET_DATASET_NAME_H
 
-#include <stdbool.h>
-
+#include "opened_dataset.h"
 #include "tokmap/tokmap.h"
 
 enum part_unit {
@@ -29,5 +28,11 @@ enum tokmap_status dataset_name_split(const char *name, char **base, struct data
 
 /* Returns floor(documents * at / part->whole), at being part->from or part->to, and documents below 2^63. */
 uint64_t dataset_part_document(const struct dataset_part *part, uint64_t documents, uint64_t at);
+
+/* Leaves only the part in the dataset, and derives its content id; a part that is everything changes nothing. The
+ * dataset has not been given to anyone yet. Statuses: OK, ERROR_RANGE (the part ends beyond the dataset, or has no
+ * tokens), ERROR_UNSUPPORTED (the dataset's documents are unknown), ERROR_CORRUPT. */
+enum tokmap_status dataset_cut(struct tokmap_dataset *dataset, const struct dataset_part *part,
+                               struct tokmap_error *error);
 
 #endif

@@ -14,11 +14,9 @@
  * The returned error is the first fault by position (shard, index before tokens, offset), regardless of which thread
  * found a fault first.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "block_scan.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
@@ -26,15 +24,15 @@
 #include "dataset.h"
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
-#include "dataset_state.h"
 #include "format/index_verify.h"
 #include "open_shards.h"
+#include "opened_dataset.h"
 #include "platform/os.h"
 #include "token_parts.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
 
-enum { UNIT_BLOCKS = 16, THREADS_MAX = 256 };
+enum { UNIT_BLOCKS = 16 };
 
 #define NO_PAGE UINT64_MAX
 #define BLOCK_PAGES (BLOCK_BYTES / TOKEN_PAGE_BYTES)
@@ -72,8 +70,7 @@ struct verify {
 
 struct worker {
     struct verify *verify;
-    struct token_parts parts;
-    struct block_scan *scan;
+    struct token_parts *parts;
     uint64_t shard; /* the shard whose index is being verified */
     uint64_t page;  /* the first page of the block that does not match its hash; NO_PAGE: none */
 };
@@ -177,7 +174,7 @@ static void report_part(struct worker *worker, uint64_t number, int system, uint
     const struct shard *shard = shard_held(verify->dataset, number);
     struct tokmap_error fault;
     if (system == TOKEN_PARTS_FAILED) {
-        report(verify, number, true, &worker->parts.failure);
+        report(verify, number, true, &worker->parts->failure);
         return;
     }
     if (!system) {
@@ -222,20 +219,21 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
     for (size_t at = 0; at < bytes; at += step) {
         const uint8_t *part;
         size_t got = 0;
-        int system = token_parts_read(&worker->parts, shard, mapping, offset + at, step, &part, &got);
+        int system = token_parts_read(worker->parts, shard, mapping, offset + at, step, &part, &got);
         if (!system && got == step) {
-            block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes, paged ? pages : NULL);
+            block_scan_part(worker->parts->scan, part, step, verify->dataset->width, at + step == bytes,
+                            paged ? pages : NULL);
             if (paged)
                 compare_pages(worker, shard, pages, offset + at, step);
             continue;
         }
         if (at) /* ends the incomplete block, so that the scan can be used for another one */
-            block_scan_part(worker->scan, worker->parts.buffer, 0, verify->dataset->width, true, NULL);
+            block_scan_part(worker->parts->scan, worker->parts->buffer, 0, verify->dataset->width, true, NULL);
         __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
         report_part(worker, number, system, offset, offset + at + got, bytes);
         return false;
     }
-    block_scan_result(worker->scan, hash, largest);
+    block_scan_result(worker->parts->scan, hash, largest);
     return true;
 }
 
@@ -301,8 +299,8 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
         lost = true;
     }
     const enum token_way way =
-        token_parts_way(&worker->parts, verify->dataset->reading == TOKMAP_READ_MAPPED &&
-                                            store_has_views(&shard->store, verify->dataset->width));
+        token_parts_way(worker->parts, verify->dataset->reading == TOKMAP_READ_MAPPED &&
+                                           store_has_views(&shard->store, verify->dataset->width));
     const uint8_t *mapping = NULL;
     if (way == BY_MAPPING)
         (void)dataset_shard_map(verify->dataset, number, &mapping, NULL);
@@ -317,7 +315,7 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
         bytes_done += bytes;
     }
     if (bytes_done)
-        token_parts_note(&worker->parts, way, (double)(os_clock_ns() - started) / (double)bytes_done);
+        token_parts_note(worker->parts, way, (double)(os_clock_ns() - started) / (double)bytes_done);
     advance(verify, bytes_done);
 }
 
@@ -329,10 +327,10 @@ static void check_mask_block(struct worker *worker, uint64_t number, uint64_t bl
     struct verify *verify = worker->verify;
     const struct shard *shard = shard_held(verify->dataset, number);
     const uint64_t offset = block * BLOCK_BYTES, spare = 8 * shard->mask.bytes - shard->index.shard.tokens;
-    const uint8_t *read = worker->parts.buffer;
+    const uint8_t *read = worker->parts->buffer;
     struct tokmap_error fault;
     size_t got = 0;
-    int system = os_pread(shard->mask.fd, worker->parts.buffer, bytes, offset, &got);
+    int system = os_pread(shard->mask.fd, worker->parts->buffer, bytes, offset, &got);
     if (system)
         (void)error_set_system(&fault, system, shard->mask.path, offset,
                                "block %" PRIu64 " of the mask cannot be read from storage; " REMEDY, block);
@@ -388,71 +386,26 @@ static void verify_unit(struct worker *worker, uint64_t number, uint64_t part)
         verify_mask(worker, number, shard->first_mask + (part - 1 - of_tokens) * UNIT_BLOCKS);
 }
 
-static void work(struct worker *worker)
+/* Runs in each thread. */
+static void work(void *user, struct token_parts *parts)
 {
-    struct verify *verify = worker->verify;
+    struct verify *verify = user;
+    struct worker worker = {.verify = verify, .parts = parts};
     while (!stopped(verify)) {
         uint64_t unit = __atomic_fetch_add(&verify->next, 1, __ATOMIC_RELAXED);
         if (unit >= verify->units)
             break;
-        uint64_t first = 0, last = verify->dataset->shard_count;
-        while (last - first > 1) {
-            uint64_t middle = first + (last - first) / 2;
-            if (verify->shards[middle].first_unit <= unit)
-                first = middle;
-            else
-                last = middle;
-        }
+        const uint64_t first =
+            last_at_most(&verify->shards->first_unit, sizeof *verify->shards, verify->dataset->shard_count, unit);
         const struct shard *shard;
         struct tokmap_error fault;
         if (shard_hold(verify->dataset, first, &shard, &fault)) {
             report(verify, first, false, &fault);
             continue;
         }
-        verify_unit(worker, first, unit - verify->shards[first].first_unit);
+        verify_unit(&worker, first, unit - verify->shards[first].first_unit);
         shard_release(verify->dataset, first);
     }
-}
-
-static bool worker_init(struct worker *worker, struct verify *verify)
-{
-    memset(worker, 0, sizeof *worker);
-    worker->verify = verify;
-    worker->scan = block_scan_new();
-    return worker->scan && token_parts_init(&worker->parts);
-}
-
-static void worker_free(struct worker *worker)
-{
-    token_parts_free(&worker->parts);
-    block_scan_free(worker->scan);
-}
-
-/* Runs in each thread. A worker without memory leaves its share to the others; the first one has its memory. */
-static void work_shared(void *user, uint32_t number)
-{
-    struct worker *workers = user;
-    if (!number || worker_init(&workers[number], workers[0].verify))
-        work(&workers[number]);
-}
-
-/* Runs the workers. */
-static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_error *error)
-{
-    uint64_t wanted = verify->options.threads ? verify->options.threads : os_processors();
-    wanted = min64(min64(wanted, max64(verify->units, 1)), THREADS_MAX); /* no shard may open */
-    struct worker *workers = calloc(wanted, sizeof *workers);
-    if (!workers || !worker_init(&workers[0], verify)) {
-        if (workers)
-            worker_free(&workers[0]);
-        free(workers);
-        return error_set_memory(error, "the buffers of verify", 0);
-    }
-    os_threads_share("tokmap-verify", (uint32_t)wanted, work_shared, workers);
-    for (uint64_t i = 0; i < wanted; i++)
-        worker_free(&workers[i]);
-    free(workers);
-    return TOKMAP_OK;
 }
 
 /* ---- the whole ---- */
@@ -583,7 +536,8 @@ enum tokmap_status tokmap_dataset_verify(const struct tokmap_dataset *dataset,
         return error_set_memory(error, "the progress of verify", dataset->shard_count * sizeof *verify.shards);
     }
     prepare(&verify);
-    status = work_on_threads(&verify, error);
+    status = token_parts_share("tokmap-verify", "the buffers of verify", verify.options.threads, verify.units, work,
+                               &verify, error);
     if (!status) {
         if (!verify.interrupted)
             check_largest(&verify);

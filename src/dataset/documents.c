@@ -7,9 +7,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_foreign.h"
-#include "dataset_state.h"
 #include "open_shards.h"
-#include "shard_documents.h"
+#include "opened_dataset.h"
 
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
 {
@@ -17,36 +16,252 @@ uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, 
     if (hint < dataset->shard_count &&
         token - dataset->slots[hint].place.first_token < dataset->slots[hint].place.tokens)
         return hint;
-    /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
-    uint64_t first = 0, last = dataset->shard_count;
-    while (last - first > 1) {
-        uint64_t middle = first + (last - first) / 2;
-        if (dataset->slots[middle].place.first_token <= token)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
+    /* Empty shards can begin at the same token. */
+    return last_at_most(&dataset->slots->place.first_token, sizeof *dataset->slots, dataset->shard_count, token);
 }
 
 uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document)
 {
     assert(dataset->shard_count && document < dataset->documents);
-    uint64_t first = 0, last = dataset->shard_count;
-    while (last - first > 1) {
-        uint64_t middle = first + (last - first) / 2;
-        if (dataset->slots[middle].place.first_document <= document)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
+    return last_at_most(&dataset->slots->place.first_document, sizeof *dataset->slots, dataset->shard_count, document);
 }
 
-static enum tokmap_status no_room(struct tokmap_error *error)
+/* ---- one shard, or the part of it that its dataset holds ---- */
+
+/*
+ * The index (or the functions of a foreign file) knows the whole file. Each function here asks it with numbers of the
+ * file, and brings the answer into the part: a bound before the part becomes its start, a bound behind it its end.
+ */
+
+bool dataset_documents_unknown(const struct tokmap_dataset *dataset)
+{
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        if (dataset->slots[i].place.tokens && !dataset->slots[i].place.documents)
+            return true;
+    return false;
+}
+
+static enum tokmap_status contradiction(const struct shard *shard, uint64_t document, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, shard->index_path, TOKMAP_NO_OFFSET,
+                     "the ends of documents near document %" PRIu64
+                     " contradict each other or the number of tokens; run `tokmap verify` on it, and restore the file",
+                     document);
+}
+
+static enum tokmap_status unknown(const struct shard *shard, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard->store.path, TOKMAP_NO_OFFSET,
+                     "where the documents of this file are is not recorded; run `tokmap index` on it");
+}
+
+/* ---- the whole file ---- */
+
+/* Finds the bounds of a document of a foreign file, and compares them with each other and with the number of tokens. */
+static enum tokmap_status foreign_document(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
+                                           struct tokmap_error *error)
+{
+    const struct section_shard *head = &shard->index.shard;
+    *start = 0;
+    enum tokmap_status status = number ? shard->foreign.end(shard->foreign.user, number - 1, start, error) : TOKMAP_OK;
+    if (!status)
+        status = shard->foreign.end(shard->foreign.user, number, end, error);
+    if (!status && (*start > *end || *end > head->tokens || (number == head->documents - 1 && *end != head->tokens)))
+        status = contradiction(shard, number, error);
+    return status;
+}
+
+static enum tokmap_status file_document(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
+                                        struct tokmap_error *error)
+{
+    assert(number < shard->index.shard.documents);
+    return shard->foreign.end ? foreign_document(shard, number, start, end, error)
+                              : index_document(&shard->index, number, start, end, error);
+}
+
+/* Finds the first document of a foreign file that ends after the token. */
+static enum tokmap_status file_document_at(const struct shard *shard, uint64_t token, uint64_t *number, uint64_t *start,
+                                           uint64_t *end, struct index_part *part, struct tokmap_error *error)
+{
+    if (!shard->index.shard.documents)
+        return unknown(shard, error);
+    if (!shard->foreign.end)
+        return index_document_at(&shard->index, token, number, start, end, part, error);
+    uint64_t first = 0, last = shard->index.shard.documents - 1;
+    while (first < last) {
+        const uint64_t middle = first + (last - first) / 2;
+        enum tokmap_status status = shard->foreign.end(shard->foreign.user, middle, end, error);
+        if (status)
+            return status;
+        if (*end > token)
+            last = middle;
+        else
+            first = middle + 1;
+    }
+    *number = first;
+    enum tokmap_status status = foreign_document(shard, first, start, end, error);
+    return !status && (token < *start || token >= *end) ? contradiction(shard, first, error) : status;
+}
+
+/* ---- the part ---- */
+
+/* Brings the bounds of a document of the file into the part. */
+static enum tokmap_status into_part(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
+                                    struct tokmap_error *error)
+{
+    const uint64_t first = shard->place.skipped_tokens, behind = first + shard->place.tokens;
+    if (*start > behind || *end < first)
+        return contradiction(shard, number, error);
+    *start = max64(*start, first) - first;
+    *end = min64(*end, behind) - first;
+    return TOKMAP_OK;
+}
+
+/* Finds the tokens [*start, *end) of document `number` (< documents). Statuses: OK, ERROR_CORRUPT. */
+static enum tokmap_status shard_document(const struct shard *shard, uint64_t number, uint64_t *start, uint64_t *end,
+                                         struct tokmap_error *error)
+{
+    number += shard->place.skipped_documents;
+    const enum tokmap_status status = file_document(shard, number, start, end, error);
+    return status ? status : into_part(shard, number, start, end, error);
+}
+
+/* Finds the document that holds token `token` (< tokens), and its bounds. Statuses: OK, ERROR_CORRUPT,
+ * ERROR_UNSUPPORTED (documents are unknown). */
+static enum tokmap_status shard_document_at(const struct shard *shard, uint64_t token, uint64_t *number,
+                                            uint64_t *start, uint64_t *end, struct index_part *part,
+                                            struct tokmap_error *error)
+{
+    assert(token < shard->place.tokens);
+    enum tokmap_status status =
+        file_document_at(shard, shard->place.skipped_tokens + token, number, start, end, part, error);
+    if (!status)
+        status = into_part(shard, *number, start, end, error);
+    if (!status && *number - shard->place.skipped_documents >= shard->place.documents)
+        status = contradiction(shard, *number, error);
+    *number -= shard->place.skipped_documents;
+    return status;
+}
+
+enum tokmap_status shard_is_cut(const struct shard *shard, bool *cut, struct tokmap_error *error)
+{
+    uint64_t start, end;
+    const struct shard_place *place = &shard->place;
+    *cut = false;
+    if (!place->documents)
+        return TOKMAP_OK;
+    const enum tokmap_status status =
+        file_document(shard, place->skipped_documents + place->documents - 1, &start, &end, error);
+    *cut = !status && end > place->skipped_tokens + place->tokens;
+    return status;
+}
+
+static enum tokmap_status foreign_ends(const struct shard *shard, uint64_t number, uint64_t least, uint64_t last,
+                                       uint64_t shift, uint64_t *ends, uint64_t capacity, uint64_t *used,
+                                       struct tokmap_error *error)
+{
+    uint64_t before = 0;
+    enum tokmap_status status =
+        number ? shard->foreign.end(shard->foreign.user, number - 1, &before, error) : TOKMAP_OK;
+    for (uint64_t i = number; !status && i < shard->index.shard.documents; i++) {
+        uint64_t end;
+        status = shard->foreign.end(shard->foreign.user, i, &end, error);
+        if (status)
+            break;
+        if (end < before || end < least || end > shard->index.shard.tokens)
+            return contradiction(shard, i, error);
+        if (end > last)
+            break;
+        if (end != before) {
+            if (*used < capacity)
+                ends[*used] = end + shift;
+            ++*used;
+        }
+        before = end;
+    }
+    return status;
+}
+
+/* Visits the ends of documents, from document `number` on, that are at most `last`; index_ends() has the rest.
+ * Documents must be known. Statuses: OK, ERROR_CORRUPT. */
+static enum tokmap_status shard_ends(const struct shard *shard, uint64_t number, uint64_t least, uint64_t last,
+                                     uint64_t shift, uint64_t *ends, uint64_t capacity, uint64_t *used,
+                                     struct index_part *part, struct tokmap_error *error)
+{
+    const uint64_t skipped = shard->place.skipped_tokens;
+    const uint64_t most = min64(last, shard->place.tokens) + skipped;
+    const enum tokmap_status status =
+        (shard->foreign.end) ? foreign_ends(shard, number + shard->place.skipped_documents, least + skipped, most,
+                                            shift - skipped, ends, capacity, used, error)
+                             : index_ends(&shard->index, number + shard->place.skipped_documents, least + skipped, most,
+                                          shift - skipped, ends, capacity, used, part, error);
+    if (!status && shard->place.cut && last >= shard->place.tokens) {
+        if (*used < capacity)
+            ends[*used] = shard->place.tokens + shift;
+        ++*used;
+    }
+    return status;
+}
+
+static enum tokmap_status foreign_walk(const struct shard *shard, struct index_walk *walk, uint64_t shift,
+                                       uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error)
+{
+    *used = 0;
+    for (; *used < capacity && walk->document < walk->documents; walk->document++) {
+        uint64_t end;
+        const enum tokmap_status status = shard->foreign.end(shard->foreign.user, walk->document, &end, error);
+        if (status)
+            return status;
+        if (end < walk->before || end > shard->index.shard.tokens)
+            return contradiction(shard, walk->document, error);
+        end = min64(end, walk->end);
+        ends[*used] = end + shift;
+        *used += end != walk->before;
+        walk->before = end;
+    }
+    if (walk->document == walk->documents && walk->before != walk->end)
+        return contradiction(shard, walk->document ? walk->document - 1 : 0, error);
+    return TOKMAP_OK;
+}
+
+/* Starts a walk over all documents of the shard. Statuses: OK, ERROR_UNSUPPORTED (documents are unknown). */
+static enum tokmap_status shard_walk_begin(const struct shard *shard, struct index_walk *walk,
+                                           struct tokmap_error *error)
+{
+    const uint64_t document = shard->place.skipped_documents, token = shard->place.skipped_tokens;
+    if (shard->place.tokens && !shard->place.documents)
+        return unknown(shard, error);
+    if (shard->foreign.end)
+        *walk = (struct index_walk){document, 0, token, document + shard->place.documents, token + shard->place.tokens};
+    else
+        return index_walk_begin(&shard->index, document, document + shard->place.documents, token,
+                                token + shard->place.tokens, walk, error);
+    return TOKMAP_OK;
+}
+
+/* Continues it: index_walk_ends() has the rest; ends are token numbers of the dataset. Statuses: OK, ERROR_CORRUPT. */
+static enum tokmap_status shard_walk_ends(const struct shard *shard, struct index_walk *walk, uint64_t *ends,
+                                          uint64_t capacity, uint64_t *used, struct tokmap_error *error)
+{
+    const uint64_t shift = shard->place.first_token - shard->place.skipped_tokens;
+    return shard->foreign.end ? foreign_walk(shard, walk, shift, ends, capacity, used, error)
+                              : index_walk_ends(&shard->index, walk, shift, ends, capacity, used, error);
+}
+
+enum tokmap_status dataset_no_room(struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                      "the dataset or the place for the result is NULL");
+}
+
+enum tokmap_status dataset_range_check(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       struct tokmap_error *error)
+{
+    if (first <= dataset->tokens && count <= dataset->tokens - first)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64 " tokens",
+                     count, first, dataset->tokens);
 }
 
 static enum tokmap_status no_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_error *error)
@@ -99,7 +314,7 @@ enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64
 enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
                                            struct tokmap_document *document, struct tokmap_error *error)
 {
-    return dataset && document ? dataset_document(dataset, number, document, error) : no_room(error);
+    return dataset && document ? dataset_document(dataset, number, document, error) : dataset_no_room(error);
 }
 
 enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
@@ -133,14 +348,14 @@ enum tokmap_status dataset_document_at(const struct tokmap_dataset *dataset, uin
 enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
                                               struct tokmap_document *document, struct tokmap_error *error)
 {
-    return dataset && document ? dataset_document_at(dataset, token, document, error) : no_room(error);
+    return dataset && document ? dataset_document_at(dataset, token, document, error) : dataset_no_room(error);
 }
 
 enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, uint64_t number,
                                          struct tokmap_origin *origin, struct tokmap_error *error)
 {
     if (!dataset || !origin)
-        return no_room(error);
+        return dataset_no_room(error);
     if (dataset->documents_unknown)
         return no_numbers(dataset, error);
     if (number >= dataset->documents)
@@ -259,15 +474,12 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
     assert(ends || !capacity);
     *used = 0;
     *start = first;
-    if (first > dataset->tokens || count > dataset->tokens - first)
-        return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64
-                         " tokens",
-                         count, first, dataset->tokens);
+    enum tokmap_status status = dataset_range_check(dataset, first, count, error);
+    if (status)
+        return status;
     if (first == dataset->tokens)
         return TOKMAP_OK;
     uint64_t last = first + count; /* the greatest end that counts */
-    enum tokmap_status status = TOKMAP_OK;
     if (dataset->synthetic)
         synthetic_ends(dataset, first, last, ends, capacity, used, start);
     else

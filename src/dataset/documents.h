@@ -11,12 +11,29 @@
 #include "format/index_documents.h"
 #include "tokmap/tokmap.h"
 
+struct shard;
+
 /* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;
  * otherwise the cost is O(log shards). */
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint);
 
 /* Returns the number of the shard that holds a document (< documents). */
 uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);
+
+/* Returns whether some shard does not say where its documents are: such a dataset has 0 documents. */
+bool dataset_documents_unknown(const struct tokmap_dataset *dataset);
+
+/* Finds out whether the last token of the shard's part is not the last one of its document. Statuses: OK,
+ * ERROR_CORRUPT. */
+enum tokmap_status shard_is_cut(const struct shard *shard, bool *cut, struct tokmap_error *error);
+
+/* Reports that the caller of a public function has given no dataset, or no place for the result. Returns
+ * ERROR_ARGUMENT. */
+enum tokmap_status dataset_no_room(struct tokmap_error *error);
+
+/* Returns ERROR_RANGE if the dataset does not have these tokens. */
+enum tokmap_status dataset_range_check(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       struct tokmap_error *error);
 
 /* Do what the public functions do, for arguments that are not NULL. */
 enum tokmap_status dataset_document(const struct tokmap_dataset *dataset, uint64_t number,

@@ -3,8 +3,14 @@
 #ifndef TOKMAP_DATASET_SHARD_COMBINE_H
 #define TOKMAP_DATASET_SHARD_COMBINE_H
 
-#include "dataset_state.h"
-#include "split_sets.h"
+#include "opened_dataset.h"
+
+/* The list or folder that the names of the shards come from. */
+enum shard_origin {
+    SHARDS_NAMED,      /* one name, or a manifest, in which somebody has written each */
+    SHARDS_OF_FOLDER,  /* whatever a folder has */
+    SHARDS_OF_PATTERN, /* whatever a pattern stands for */
+};
 
 /* Adds shard `shard_count`, which is open or stated by its line, to the dataset. *known: the first shard with a known
  * tokenizer; UINT64_MAX at first. Statuses: OK, ERROR_MISMATCH, ERROR_LIMIT. */
@@ -15,7 +21,10 @@ enum tokmap_status shard_join(struct tokmap_dataset *dataset, uint64_t *known, s
 enum tokmap_status shards_combine(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
                                   struct tokmap_error *error);
 
-/* Refuses, or warns of, sets of one split. Statuses: the same. */
+/* Refuses a folder or a pattern that has several sets of one split, such as web.train and web.val, by what their
+ * indexes say: `tokmap pack --split` puts them into one folder, and a training on the folder uses what the split holds
+ * out. Of a manifest that has them, warns. Two sets are of one split if its sets have the same names, so web.train and
+ * code.val are. Statuses: the same. */
 enum tokmap_status shards_check_sets(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
                                      struct tokmap_error *error);
 

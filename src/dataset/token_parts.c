@@ -11,8 +11,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/error.h"
 #include "platform/os.h"
 
 /* The size of a buffer: it holds a block, also one of elements of 8 bytes, and one huge page, into which the kernel
@@ -21,21 +23,46 @@
 
 /* The first units alternate between the two methods, because the first unit of each method pays for memory that is
  * touched for the first time. */
-enum { TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256 };
+enum { TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256, THREADS_MAX = 256 };
 
-bool token_parts_init(struct token_parts *parts)
+struct sharing {
+    struct token_parts *parts; /* of each thread */
+    void (*work)(void *user, struct token_parts *parts);
+    void *user;
+};
+
+static bool parts_init(struct token_parts *parts)
 {
-    *parts = (struct token_parts){.buffer = NULL};
-    return !os_memory_new(PART_BUFFER, true, &parts->buffer);
+    parts->scan = block_scan_new();
+    return parts->scan && !os_memory_new(PART_BUFFER, true, &parts->buffer);
 }
 
-void token_parts_free(struct token_parts *parts)
+/* Runs in each thread; the first one has its memory. */
+static void share(void *user, uint32_t number)
 {
-    os_memory_free(parts->buffer, PART_BUFFER);
-    os_memory_free(parts->raw, PART_BUFFER);
-    sealed_reader_free(parts->sealed);
-    parts->buffer = parts->raw = NULL;
-    parts->sealed = NULL;
+    const struct sharing *sharing = user;
+    if (!number || parts_init(&sharing->parts[number]))
+        sharing->work(sharing->user, &sharing->parts[number]);
+}
+
+enum tokmap_status token_parts_share(const char *name, const char *what, uint64_t threads, uint64_t units,
+                                     void (*work)(void *user, struct token_parts *parts), void *user,
+                                     struct tokmap_error *error)
+{
+    const uint64_t wanted = min64(min64(threads ? threads : os_processors(), max64(units, 1)), THREADS_MAX);
+    struct sharing sharing = {calloc(wanted, sizeof *sharing.parts), work, user};
+    const bool good = sharing.parts && parts_init(&sharing.parts[0]);
+    if (good)
+        os_threads_share(name, (uint32_t)wanted, share, &sharing);
+    for (uint64_t i = 0; sharing.parts && i < wanted; i++) {
+        struct token_parts *parts = &sharing.parts[i];
+        os_memory_free(parts->buffer, PART_BUFFER);
+        os_memory_free(parts->raw, PART_BUFFER);
+        sealed_reader_free(parts->sealed);
+        block_scan_free(parts->scan);
+    }
+    free(sharing.parts);
+    return good ? TOKMAP_OK : error_set_memory(error, what, 0);
 }
 
 /* Reads elements that have another size than tokens. */

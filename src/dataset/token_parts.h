@@ -9,8 +9,9 @@
 #ifndef TOKMAP_DATASET_TOKEN_PARTS_H
 #define TOKMAP_DATASET_TOKEN_PARTS_H
 
-#include "dataset_state.h"
+#include "block_scan.h"
 #include "format/sealed.h"
+#include "opened_dataset.h"
 
 enum token_way { BY_PREAD, BY_MAPPING };
 
@@ -18,13 +19,18 @@ struct token_parts {
     void *buffer;                 /* PART_BUFFER bytes */
     void *raw;                    /* the same, for elements that are converted; NULL until the first of them */
     struct sealed_reader *sealed; /* for sealed tokens; NULL until the first of them */
+    struct block_scan *scan;      /* for the blocks that the thread reads */
     struct tokmap_error failure;  /* see token_parts_read() */
     uint64_t units;               /* units of tokens so far */
     double cost[2];               /* recent nanoseconds per byte of each method; faster units count more */
 };
 
-bool token_parts_init(struct token_parts *parts); /* returns false without memory */
-void token_parts_free(struct token_parts *parts);
+/* Calls work(user, parts) in several threads, each with parts of its own: `threads`, or 0 for one for each processor,
+ * but no more than there are units of work. A thread without memory leaves its share to the others. name: of the
+ * threads. what: the buffers, for the error. Statuses: OK, ERROR_MEMORY (the first thread has none). */
+enum tokmap_status token_parts_share(const char *name, const char *what, uint64_t threads, uint64_t units,
+                                     void (*work)(void *user, struct token_parts *parts), void *user,
+                                     struct tokmap_error *error);
 
 /* Reads `count` bytes (at most 1 MiB, whole tokens) of the stream from `at` on, or finds them in the mapping of the
  * file (dataset_shard_map()), which may be NULL. Returns 0; an errno; TOKEN_PARTS_BAD for an element that is not an id;

@@ -20,10 +20,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "column_layout.h"
 #include "common/bytes.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
+
+/* Every size is limited before it is added, so that no sum overflows. */
+#define PART_BYTES_MAX ((uint64_t)1 << 60)
+
+bool column_layout_of(const struct column_head *head, uint64_t documents, struct column_layout *layout)
+{
+    if (head->code_bytes > 2 || head->name_bytes > PART_BYTES_MAX || head->value_bytes > PART_BYTES_MAX ||
+        head->values > PART_BYTES_MAX / 4 || documents > PART_BYTES_MAX / 4 || head->offset > PART_BYTES_MAX)
+        return false;
+    layout->name_at = head->offset;
+    layout->codes_at = layout->name_at + round_up(head->name_bytes + 1, 8);
+    layout->lows_at = layout->codes_at + round_up(head->code_bytes * documents, 8);
+    layout->carries_at = layout->lows_at + round_up(4 * head->values, 8);
+    layout->values_at = layout->carries_at + 8 * (head->value_bytes >> 32);
+    layout->end = layout->values_at + round_up(head->value_bytes, 8);
+    return true;
+}
 
 #define SLOTS_LEAST 256
 #define ROOM_LEAST 4096
@@ -222,40 +238,33 @@ enum { NUMBER_PLAIN, NUMBER_CODED, NUMBER_VALUES, NUMBER_TOTAL, NUMBER_CARRIED, 
 enum { SAVED_MOST = 1 << 14 };
 
 /* Passes on memory in increments. */
-static int memory_save(const void *bytes, uint64_t count, uint32_t kind, const struct state_sink *sink)
+static void memory_save(const void *bytes, uint64_t count, uint32_t kind, struct state_sink *sink)
 {
-    int system = 0;
-    for (uint64_t done = 0; done < count && !system; done += SAVED_MOST)
-        system = sink->put(sink->user, kind, (const uint8_t *)bytes + done, (size_t)min64(count - done, SAVED_MOST));
-    return system;
+    for (uint64_t done = 0; done < count; done += SAVED_MOST)
+        state_put(sink, kind, (const uint8_t *)bytes + done, (size_t)min64(count - done, SAVED_MOST));
 }
 
-static int column_save(struct column_writer *column, uint32_t kind, const struct state_sink *sink)
+static void column_save(struct column_writer *column, uint32_t kind, struct state_sink *sink)
 {
     const uint64_t begin = value_begin(column, column->saved), end = value_begin(column, column->values);
     const uint64_t numbers[NUMBERS] = {column->plain, column->coded, column->values, column->total, column->carried};
-    int system = spill_save(&column->codes, kind + SAVED_CODES, sink);
-    if (!system)
-        system = spill_save(&column->lows, kind + SAVED_LOWS, sink);
-    if (!system)
-        system = spill_save(&column->carries, kind + SAVED_CARRIES, sink);
-    if (!system)
-        system = spill_save(&column->plain_values, kind + SAVED_PLAIN, sink);
-    if (!system && column->saved < column->values)
-        system = memory_save(column->ends + column->saved, (column->values - column->saved) * sizeof *column->ends,
-                             kind + SAVED_ENDS, sink);
-    if (!system && begin < end)
-        system = memory_save(column->bytes + begin, end - begin, kind + SAVED_BYTES, sink);
+    spill_save(&column->codes, kind + SAVED_CODES, sink);
+    spill_save(&column->lows, kind + SAVED_LOWS, sink);
+    spill_save(&column->carries, kind + SAVED_CARRIES, sink);
+    spill_save(&column->plain_values, kind + SAVED_PLAIN, sink);
+    if (column->saved < column->values)
+        memory_save(column->ends + column->saved, (column->values - column->saved) * sizeof *column->ends,
+                    kind + SAVED_ENDS, sink);
+    if (begin < end)
+        memory_save(column->bytes + begin, end - begin, kind + SAVED_BYTES, sink);
     column->saved = column->values;
-    return system ? system : sink->put(sink->user, kind + SAVED_NUMBERS, numbers, sizeof numbers);
+    state_put(sink, kind + SAVED_NUMBERS, numbers, sizeof numbers);
 }
 
-int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink)
+void columns_writer_save(struct columns_writer *writer, uint32_t kind, struct state_sink *sink)
 {
-    int system = 0;
-    for (uint32_t c = 0; c < writer->count && !system; c++)
-        system = column_save(&writer->columns[c], kind + c * COLUMN_KINDS, sink);
-    return system;
+    for (uint32_t c = 0; c < writer->count; c++)
+        column_save(&writer->columns[c], kind + c * COLUMN_KINDS, sink);
 }
 
 /* Takes ends of values of the dictionary. */

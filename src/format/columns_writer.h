@@ -13,7 +13,18 @@
 #include <stdbool.h>
 
 #include "index_writer.h"
+#include "layout.h"
 #include "platform/table_key.h"
+
+/* Where the parts of a column are in the section columns of an index: offsets from the start of the section. */
+struct column_layout {
+    uint64_t name_at, codes_at, lows_at, carries_at, values_at;
+    uint64_t end; /* of the column's data, a multiple of 8; the data of the next column begins here */
+};
+
+/* Computes the layout of a column in an index with this many documents. Returns false if a size in the head exceeds
+ * what a file can hold. */
+bool column_layout_of(const struct column_head *head, uint64_t documents, struct column_layout *layout);
 
 /* The value of one column for one document. json: one JSON value in UTF-8, without spaces around it; bytes 0: the
  * record lacks the field. */
@@ -66,7 +77,7 @@ int columns_writer_add(struct columns_writer *writer, const struct shard_value *
 /* Passes on what was added since the last call. Kinds are `kind` + COLUMN_KINDS * the number of the column + a number
  * below COLUMN_KINDS. */
 #define COLUMN_KINDS 8U
-int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink);
+void columns_writer_save(struct columns_writer *writer, uint32_t kind, struct state_sink *sink);
 /* Takes what columns_writer_save() has passed on; `kind` without its first addend. When everything has been taken,
  * columns_writer_restored() checks it. EINVAL: it is not sound. */
 int columns_writer_load(struct columns_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count);

@@ -51,6 +51,26 @@ static inline uint32_t element_shift(enum element element)
     return 3;
 }
 
+/* Bytes of an element. */
+static inline uint32_t element_bytes(enum element element)
+{
+    return 1u << element_shift(element);
+}
+
+/* Returns the code of unsigned elements of 1, 2, or 4 bytes, or I64 for 8. */
+static inline enum element element_of_bytes(uint64_t bytes)
+{
+    return bytes == 1 ? ELEMENT_U8 : bytes == 2 ? ELEMENT_U16 : bytes == 4 ? ELEMENT_U32 : ELEMENT_I64;
+}
+
+/* Returns the name of a code for messages: "uint16". */
+static inline const char *element_name(uint64_t code)
+{
+    static const char *const names[] = {"unknown", "uint8",   "int8",    "int16",  "int32",
+                                        "int64",   "float64", "float32", "uint16", "uint32"};
+    return code < sizeof names / sizeof names[0] ? names[code] : names[0];
+}
+
 /* Returns the width of a dataset of these elements: 2 for 1 and 2 bytes, 4 for 4 and 8. */
 static inline uint32_t element_width(enum element element)
 {

@@ -8,10 +8,10 @@
  */
 #include "frames_writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "block_rounds.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
@@ -19,6 +19,44 @@
 #include "platform/zstd_library.h"
 #include "sealed.h"
 #include "write_behind.h"
+
+/* ---- rounds ---- */
+
+struct round {
+    const struct block_rounds *rounds;
+    uint64_t first, end; /* blocks of this round */
+    uint64_t next;       /* the next of them; accessed atomically */
+};
+
+/* Runs in each thread. */
+static void work(void *user, uint32_t number)
+{
+    struct round *round = user;
+    for (;;) {
+        const uint64_t block = __atomic_fetch_add(&round->next, 1, __ATOMIC_RELAXED);
+        if (block >= round->end)
+            return;
+        round->rounds->work(round->rounds->user, number, (uint32_t)(block - round->first), block);
+    }
+}
+
+enum tokmap_status block_rounds_run(const struct block_rounds *rounds, struct tokmap_error *error)
+{
+    assert(rounds->threads && rounds->slots);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t first = 0; first < rounds->blocks && !status;) {
+        struct round round = {rounds, first, min64(rounds->blocks, first + rounds->slots), first};
+        os_threads_share(rounds->name, rounds->threads, work, &round);
+        for (uint64_t block = first; block < round.end && !status; block++)
+            status = rounds->take(rounds->user, (uint32_t)(block - first), block, error);
+        if (!status)
+            status = rounds->taken(rounds->user, round.end, error);
+        first = round.end;
+    }
+    return status;
+}
+
+/* ---- frames ---- */
 
 #define BLOCK_FRAMES ((size_t)(BLOCK_BYTES / FRAME_BYTES))
 
@@ -177,6 +215,7 @@ static int table_write(struct writing *writing)
 
 int frames_section(struct frames *frames, struct index_writer *index)
 {
+    assert(frames->bytes >= SEEK_HEAD + SEEK_FOOT);
     const struct frames_head head = {FRAME_BYTES, frames->bytes};
     return index_writer_section(index, SECTION_FRAMES, &head, sizeof head, &frames->entries);
 }
@@ -228,6 +267,8 @@ static void memory_free(struct writing *writing)
 
 enum tokmap_status frames_write(struct frames *frames, const struct frames_options *options, struct tokmap_error *error)
 {
+    assert(!frames->bytes && !frames->entries.folder);
+    assert(options->level >= 1 && options->level <= 19 && options->threads);
     const uint64_t blocks = div_ceil(options->token_bytes, BLOCK_BYTES);
     struct writing writing = {.options = options, .frames = frames};
     spill_init(&frames->entries, options->folder);

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "columns_writer.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "text/utf8.h"

@@ -9,7 +9,7 @@
 #ifndef TOKMAP_FORMAT_INDEX_COLUMNS_H
 #define TOKMAP_FORMAT_INDEX_COLUMNS_H
 
-#include "column_layout.h"
+#include "columns_writer.h"
 #include "index_reader.h"
 
 struct index_column {

@@ -6,7 +6,6 @@
  * meaningless. If the hash of a section does not match, its content is not examined.
  */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "common/bytes.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
 
@@ -78,18 +79,22 @@ int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t co
     return 0;
 }
 
-int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink)
+void state_put(struct state_sink *sink, uint32_t kind, const void *bytes, size_t count)
 {
+    if (!sink->failed)
+        sink->failed = sink->put(sink->user, kind, bytes, count);
+}
+
+void spill_save(struct spill *spill, uint32_t kind, struct state_sink *sink)
+{
+    assert(spill->saved <= spill_bytes(spill)); /* index_writer_add_spill() has not emptied it */
     uint8_t copy[SAVED_AT_ONCE];
-    int system = 0;
-    while (spill->saved < spill_bytes(spill) && !system) {
+    while (spill->saved < spill_bytes(spill) && !sink->failed) {
         const size_t part = (size_t)min64(spill_bytes(spill) - spill->saved, sizeof copy);
-        system = spill_read(spill, spill->saved, copy, part);
-        if (!system)
-            system = sink->put(sink->user, kind, copy, part);
+        sink->failed = spill_read(spill, spill->saved, copy, part);
+        state_put(sink, kind, copy, part);
         spill->saved += part;
     }
-    return system;
 }
 
 /* ---- index ---- */
@@ -176,6 +181,7 @@ int index_writer_begin(struct index_writer *writer, enum section_type type)
 
 int index_writer_add_spill(struct index_writer *writer, struct spill *spill)
 {
+    assert(writer->sections);
     int system = 0;
     if (spill->fd >= 0 && spill->used)
         system = spill_flush(spill);
@@ -202,23 +208,20 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
     return add_zeros_to(writer, start + round_up(writer->offset - start, power));
 }
 
-int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink)
+void index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, struct state_sink *sink)
 {
+    assert(from >= sizeof(struct index_header) && from <= writer->offset);
     const uint64_t flushed = writer->offset - writer->used;
     uint8_t copy[SAVED_AT_ONCE];
-    int system = 0;
-    while (from < writer->offset && !system) {
+    while (from < writer->offset && !sink->failed) {
         size_t part = (size_t)min64((from < flushed ? flushed : writer->offset) - from, sizeof copy), got = part;
         if (from < flushed)
-            system = os_pread(writer->fd, copy, part, from, &got);
-        if (!system && got < part)
-            system = EIO; /* our own file has become shorter */
-        const uint8_t *bytes = from < flushed ? copy : writer->buffer + (from - flushed);
-        if (!system)
-            system = sink->put(sink->user, kind, bytes, part);
+            sink->failed = os_pread(writer->fd, copy, part, from, &got);
+        if (!sink->failed && got < part)
+            sink->failed = EIO; /* our own file has become shorter */
+        state_put(sink, kind, from < flushed ? copy : writer->buffer + (from - flushed), part);
         from += part;
     }
-    return system;
 }
 
 int index_writer_end(struct index_writer *writer)
@@ -254,6 +257,7 @@ static uint16_t minor_of(const struct index_writer *writer)
 
 int index_writer_finish(struct index_writer *writer)
 {
+    assert(!writer->id);
     int system = add_zeros_to(writer, round_up(writer->offset, INDEX_ALIGN));
     if (system)
         return system;
@@ -275,4 +279,72 @@ int index_writer_finish(struct index_writer *writer)
     if (!system)
         system = flush(writer);
     return system ? system : os_pwrite(writer->fd, &header, sizeof header, 0);
+}
+
+int index_writer_ends(struct index_writer *writer, struct spill *carry_spill, uint64_t *carries, uint64_t documents,
+                      uint64_t base, const uint64_t *ends, uint64_t count)
+{
+    enum { BATCH = 512 };
+    uint32_t lows[BATCH];
+    int system = 0;
+    for (uint64_t done = 0; done < count && !system;) {
+        const size_t part = (size_t)min64(count - done, BATCH);
+        for (size_t i = 0; i < part; i++) {
+            const uint64_t end = base + ends[done + i], document = documents + done + i;
+            lows[i] = (uint32_t)end;
+            for (; *carries < end >> 32 && !system; ++*carries)
+                system = spill_add(carry_spill, &document, sizeof document);
+        }
+        if (!system)
+            system = index_writer_add(writer, lows, part * sizeof lows[0]);
+        done += part;
+    }
+    return system;
+}
+
+/* ---- sections of another index ---- */
+
+uint32_t index_sections(const struct index *index)
+{
+    struct index_header header;
+    assert(!index->pages);
+    memcpy(&header, index->bytes, sizeof header);
+    return header.sections;
+}
+
+void index_section_entry(const struct index *index, uint32_t number, struct index_entry *entry)
+{
+    struct index_header header;
+    memcpy(&header, index->bytes, sizeof header);
+    memcpy(entry, index->bytes + header.table_offset + number * sizeof *entry, sizeof *entry);
+}
+
+enum tokmap_status index_copy_section(const struct index *from, const struct index_entry *entry,
+                                      struct index_writer *into, int *system, struct tokmap_error *error)
+{
+    assert(!from->pages);
+    const uint8_t *bytes = from->bytes + entry->offset;
+    *system = 0;
+    const enum tokmap_status status = index_present(from, entry->offset, entry->bytes, error);
+    if (status)
+        return status;
+    if (hash64(bytes, entry->bytes) != entry->hash)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, from->path, entry->offset,
+                         "the hash of a section does not match its bytes; run `tokmap verify` on the shard");
+    *system = index_writer_begin(into, (enum section_type)entry->type);
+    if (!*system)
+        *system = index_writer_add(into, bytes, (size_t)entry->bytes);
+    if (!*system)
+        *system = index_writer_end(into);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status index_copy_failed(int system, const char *path, const char *what, struct tokmap_error *error)
+{
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s cannot be written%s", what,
+                            system == EACCES || system == EPERM
+                                ? "; its folder, that of the shard, may not be writable for you, or the file may "
+                                  "belong to another user: run the command as the owner of the shard, or copy it with "
+                                  "`tokmap convert`, and name the copy"
+                                : "");
 }

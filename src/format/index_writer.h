@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "index_reader.h"
 #include "layout.h"
 
 /* All functions that return int return 0 or an errno. A writer or spill belongs to one thread at a time. */
@@ -31,14 +32,16 @@ int spill_add(struct spill *spill, const void *bytes, size_t count);
 /* Reads bytes back; offset + count is at most spill_bytes(). */
 int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count);
 /* Receiver of a writer's state when it is saved, so that a later process continues: increments of at most SPILL_BUFFER
- * bytes, of a kind that the writer's file defines. put() returns 0 or an errno, which ends the saving. */
+ * bytes, of a kind that the writer's file defines. put() returns 0 or an errno. */
 struct state_sink {
     int (*put)(void *user, uint32_t kind, const void *bytes, size_t count);
     void *user;
+    int failed; /* errno of put(), or of reading what is saved: nothing is passed on any more */
 };
+void state_put(struct state_sink *sink, uint32_t kind, const void *bytes, size_t count);
 /* Passes on the bytes that were added since the last call; spill_add() with them restores the spill, and
  * spill_restored() says that they are saved already. */
-int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink);
+void spill_save(struct spill *spill, uint32_t kind, struct state_sink *sink);
 static inline void spill_restored(struct spill *spill)
 {
     spill->saved = spill->stored + spill->used;
@@ -71,7 +74,7 @@ int index_writer_add_spill(struct index_writer *writer, struct spill *spill);
 int index_writer_pad(struct index_writer *writer, uint64_t power);
 /* Passes on bytes [from, end) of the file, where end is that of the open section so far: index_writer_add() with them
  * restores them. */
-int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink);
+void index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, struct state_sink *sink);
 /* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
 /* Writes a whole section: the bytes, then the contents of the spill, or nothing if it is NULL. */
@@ -79,5 +82,25 @@ int index_writer_section(struct index_writer *writer, enum section_type type, co
                          struct spill *spill);
 /* Writes the table and the header, whose minor version is the lowest one that has all sections. */
 int index_writer_finish(struct index_writer *writer);
+
+/* Appends ends of documents, each plus `base`, to the open section of documents: their low halves, and, to
+ * *carry_spill, the first document of each high half. *carries: the high half so far. documents: those before. */
+int index_writer_ends(struct index_writer *writer, struct spill *carry_spill, uint64_t *carries, uint64_t documents,
+                      uint64_t base, const uint64_t *ends, uint64_t count);
+
+/* ---- sections of another index ---- */
+
+/* Returns the number of sections of an open index, and fills *entry with the entry of one of them. */
+uint32_t index_sections(const struct index *index);
+void index_section_entry(const struct index *index, uint32_t number, struct index_entry *entry);
+
+/* Copies a section whose hash is right. *system: 0, or the errno of a failed write, with any status. The index is
+ * mapped or a copy. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_TRUNCATED (all of the index that is read). */
+enum tokmap_status index_copy_section(const struct index *from, const struct index_entry *entry,
+                                      struct index_writer *into, int *system, struct tokmap_error *error);
+
+/* Reports the errno of a file of the shard that cannot be written, and what to do if its folder is not writable. what:
+ * "the file". */
+enum tokmap_status index_copy_failed(int system, const char *path, const char *what, struct tokmap_error *error);
 
 #endif

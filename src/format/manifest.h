@@ -17,9 +17,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "about_facts.h"
 #include "common/bytes_buffer.h"
 #include "index_reader.h"
+
+/* What the about section of an index says that decides how a shard may be used. Empty texts: it does not say it. */
+struct about_facts {
+    char tokenizer[64]; /* the tokenizer's name */
+    char set[64];       /* of a split: the name of the shard's set */
+    uint64_t sets;      /* of a split: a hash of the names of its sets; otherwise 0 */
+};
+
+/* Reads them. What an index does not have, or has only damaged, is empty: `tokmap verify` reports the damage. */
+void about_facts_read(const struct index *index, struct about_facts *facts);
 
 #define MANIFEST_BYTES_MOST ((uint64_t)256 << 20)
 

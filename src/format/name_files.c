@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +22,6 @@ struct name_entry {
     unsigned level;
     char *from, *to; /* from is NULL: it is removed */
 };
-
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the names of files", 0);
-}
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
@@ -128,9 +122,11 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
                                     enum tokmap_status (*last)(void *user, struct tokmap_error *error), void *user,
                                     struct tokmap_error *error)
 {
+    assert(!group->note && (group->count || group->failed));
     struct bytes_buffer text = {0};
     char *partial = note_path(group, true), *note = note_path(group, false);
-    enum tokmap_status status = partial && note && text_make(group, &text) ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status =
+        partial && note && text_make(group, &text) ? TOKMAP_OK : error_set_memory(error, "the names of files", 0);
     int system = status ? 0 : partial_write(partial, &text, sync);
     if (!status && !system && last)
         status = last(user, error);
@@ -226,7 +222,7 @@ static enum tokmap_status note_read(struct name_files *group, bool *found, struc
     if (system)
         status = failed(system, note, "what an earlier command has left cannot be read", error);
     else if (!text || group->failed)
-        status = no_memory(error);
+        status = error_set_memory(error, "the names of files", 0);
     else if (!whole)
         status = error_set(error, TOKMAP_ERROR_CORRUPT, note, TOKMAP_NO_OFFSET,
                            "an earlier command that wrote this name was interrupted, and this file, which says how to "
@@ -322,10 +318,11 @@ static enum tokmap_status steps_do(struct naming *naming)
 
 enum tokmap_status name_files_now(struct name_files *group, bool sync, struct tokmap_error *error)
 {
+    assert(!group->note);
     struct naming naming = {.group = group, .sync = sync, .error = error};
     struct os_stat found;
     if (group->failed)
-        return no_memory(error);
+        return error_set_memory(error, "the names of files", 0);
     const enum tokmap_status status = steps_do(&naming);
     bool complete = true;
     for (uint64_t i = 0; i < group->count && status; i++)
@@ -342,7 +339,7 @@ static enum tokmap_status note_keep(const struct naming *naming)
     char *named = path_ended(naming->group->name, ".work/" NAME_FILES_NAMED);
     const int system = named ? os_rename(naming->note, named) : 0;
     free(named);
-    return !named   ? no_memory(naming->error)
+    return !named   ? error_set_memory(naming->error, "the names of files", 0)
            : system ? failed(system, naming->note, "the file cannot be renamed", naming->error)
                     : TOKMAP_OK;
 }
@@ -350,12 +347,13 @@ static enum tokmap_status note_keep(const struct naming *naming)
 enum tokmap_status name_files_complete(struct name_files *group, bool sync, bool stays, bool *found,
                                        struct tokmap_error *error)
 {
+    assert(!stays || !group->beside);
     enum tokmap_status status = TOKMAP_OK;
     *found = group->note != NULL;
     if (!*found) {
         name_files_free(group);
         group->note = note_path(group, false);
-        status = group->note ? note_read(group, found, error) : no_memory(error);
+        status = group->note ? note_read(group, found, error) : error_set_memory(error, "the names of files", 0);
     }
     const char *note = group->note;
     struct naming naming = {.group = group, .sync = sync, .note = note, .error = error};

@@ -83,9 +83,9 @@ enum tokmap_status name_files_write(struct name_files *group, bool sync,
 bool name_files_pending(const struct name_files *group);
 
 /* Does what the note says, if there is one; unless name_files_write() has just written it, its entries take the place
- * of those of `group`. The caller has the lock of NAME, and NAME.work is not a link. stays: step 3 renames the note.
- * Sets *found if there was a note. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the note is damaged, or a file is gone),
- * ERROR_MEMORY. */
+ * of those of `group`. The caller has the lock of NAME, and NAME.work is not a link. stays: step 3 renames the note,
+ * which is not beside. Sets *found if there was a note. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the note is damaged, or
+ * a file is gone), ERROR_MEMORY. */
 enum tokmap_status name_files_complete(struct name_files *group, bool sync, bool stays, bool *found,
                                        struct tokmap_error *error);
 

@@ -10,7 +10,6 @@
 #include "tokmap/pack.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -539,6 +539,7 @@ int plan_write(int fd, struct plan_header *header, const uint32_t *first,
                struct plan_segment (*segment)(void *user, uint64_t number), void *user)
 {
     assert(header->rows && header->rows <= header->segments && header->segments <= PLAN_SEGMENTS_MOST);
+    assert(header->seq_len && header->seq_len <= PLAN_SEQ_LEN_MOST && header->pad != 1);
     struct plan_output output = {.fd = fd, .offset = sizeof *header};
     output.buffer = malloc(WRITE_BYTES);
     output.hash = hash_state_new();

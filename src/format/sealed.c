@@ -130,6 +130,7 @@ static const char *unpack(struct sealed_reader *reader, const struct sealed_fram
 enum tokmap_status sealed_unpack(struct sealed_reader *reader, const char *path, const struct sealed_frame *frame,
                                  const uint8_t *stored, uint8_t *into, struct tokmap_error *error)
 {
+    assert(frame->bytes <= FRAME_BYTES && frame->stored <= FRAME_STORED_MOST);
     const char *fault = unpack(reader, frame, stored, into);
     if (!fault)
         return TOKMAP_OK;
@@ -159,6 +160,7 @@ enum tokmap_status sealed_read(struct sealed_reader *reader, const struct index 
 {
     uint8_t *to = into;
     assert(at <= index->token_bytes && count <= index->token_bytes - at);
+    assert(index_is_sealed(index));
     while (count) {
         const uint64_t number = at / FRAME_BYTES, skip = at % FRAME_BYTES;
         const uint64_t part = min64(count, FRAME_BYTES - skip);
@@ -192,6 +194,7 @@ enum tokmap_status sealed_read(struct sealed_reader *reader, const struct index 
 enum tokmap_status sealed_table_compare(const struct index *index, const char *path, uint64_t at, uint64_t count,
                                         const uint8_t *bytes, struct tokmap_error *error)
 {
+    assert(index_is_sealed(index));
     const uint64_t frames = index_frames(index), table = SEEK_ENTRY * frames + SEEK_FOOT, end = at + count;
     const uint64_t begin = index->sealed_bytes - table - SEEK_HEAD;
     for (uint64_t from = max64(at, begin), to; from < end; from = to) {
@@ -225,6 +228,7 @@ enum tokmap_status sealed_table_compare(const struct index *index, const char *p
 
 enum tokmap_status sealed_table_check(const struct index *index, const char *path, int fd, struct tokmap_error *error)
 {
+    assert(index_is_sealed(index));
     uint8_t bytes[TABLE_AT_ONCE];
     uint64_t at = index->sealed_bytes - (SEEK_HEAD + index_frames(index) * SEEK_ENTRY + SEEK_FOOT);
     enum tokmap_status status = TOKMAP_OK;

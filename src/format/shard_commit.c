@@ -2,13 +2,14 @@
 /* shard_commit.c - see shard_commit.h. */
 #include "shard_commit.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "index_copy.h"
+#include "index_writer.h"
 #include "partial_file.h"
 #include "platform/os.h"
 #include "shard_ranges.h"
@@ -33,6 +34,15 @@ static bool exists(const char *path)
 {
     struct os_stat found;
     return !os_lstat(path, &found);
+}
+
+/* Returns whether a caller has named the index, under `index` alone, and each file that has a partial name. */
+static bool commit_is_sound(const struct shard_commit *commit)
+{
+    bool sound = commit->index && commit->index_partial && !commit->names[SHARD_INDEX];
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        sound = sound && (commit->names[i] || !commit->partials[i]);
+    return sound;
 }
 
 /* Returns whether a file belongs to an index. A list of dropped documents is that of the index in its saved name. */
@@ -270,6 +280,7 @@ static void list_settle(struct shard_commit *commit)
 
 enum tokmap_status shard_commit(const struct shard_commit *asked, bool *visible, struct tokmap_error *error)
 {
+    assert(commit_is_sound(asked));
     struct shard_commit settled = *asked;
     const struct shard_commit *commit = &settled;
     struct committing committing = {.names = commit, .visible = visible, .error = error};
@@ -445,6 +456,7 @@ static enum tokmap_status saved_names_check(const struct shard_commit *commit, c
 
 enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokmap_error *error)
 {
+    assert(commit_is_sound(commit));
     struct leftovers left;
     struct tokmap_error unread = {0};
     enum tokmap_status status = leftovers_open(&left, commit, commit->index, &unread);
@@ -526,6 +538,7 @@ int shard_take_back(const struct shard_commit *commit)
 
 void shard_remove_saved(const struct shard_commit *commit)
 {
+    assert(commit_is_sound(commit));
     struct leftovers left;
     if (leftovers_open(&left, commit, commit->index, NULL))
         return; /* shard_recover() reports it, or there is nothing to replace */
@@ -584,6 +597,7 @@ void shard_settle(const char *prefix)
 
 int shard_take_over(const struct shard_commit *commit)
 {
+    assert(commit_is_sound(commit));
     struct os_stat found;
     struct leftovers left;
     const int missing = os_lstat(commit->index, &found);

@@ -38,7 +38,7 @@
 struct shard_commit {
     const char *index, *index_partial;
     const char *names[SHARD_FILE_KINDS];    /* that of the index is NULL; of the list: NULL if it stays */
-    const char *partials[SHARD_FILE_KINDS]; /* NULL: the new index has no such file, or keeps it */
+    const char *partials[SHARD_FILE_KINDS]; /* NULL: the new index has no such file, or keeps it; else names[] has it */
     uint64_t id;                            /* of the new index */
     bool sync;                              /* the files have been synced, so the folder is, too */
     /* Called between steps 3 and 4, or before anything is renamed where no index is replaced; or NULL. */

@@ -28,6 +28,7 @@ static const char *const endings[SHARD_FILE_KINDS][SHARD_NAMED_STATES] = {[SHARD
 const char *shard_file_ending(enum shard_file file, enum shard_state state)
 {
     assert(state < SHARD_NAMED_STATES);
+    assert(file < SHARD_FILE_KINDS);
     return endings[file][state];
 }
 

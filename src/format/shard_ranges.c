@@ -17,11 +17,13 @@ bool shard_has_file(const struct index *index, enum shard_file file)
 
 uint64_t shard_file_size(const struct index *index, enum shard_file file)
 {
+    assert(file < SHARD_FILES);
     return file == SHARD_MASK ? index->mask_bytes : file == SHARD_SEALED ? index->sealed_bytes : index->token_bytes;
 }
 
 uint64_t shard_ranges(const struct index *index, enum shard_file file)
 {
+    assert(shard_has_file(index, file));
     return file == SHARD_MASK     ? index_mask_blocks(index)
            : file == SHARD_SEALED ? max64(index_frames(index), 1) /* without a frame, the seek table alone */
                                   : index_blocks(index);
@@ -44,6 +46,7 @@ static enum tokmap_status frame_of(const struct index *index, uint64_t at, uint6
 enum tokmap_status shard_ranges_find(const struct index *index, enum shard_file file, uint64_t at, uint64_t count,
                                      uint64_t *first, uint64_t *end, struct tokmap_error *error)
 {
+    assert(shard_has_file(index, file));
     const uint64_t bytes = shard_file_size(index, file);
     uint64_t last = 0;
     *first = *end = 0;

@@ -2,6 +2,7 @@
 /* shard_save.c - see shard_save.h. */
 #include "shard_save.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "shard_slabs.h"
-#include "shard_writing.h"
 
 #define COLUMNS_FROM 64U /* kinds of the columns begin here */
 
@@ -58,7 +58,7 @@ static uint64_t open_hash(const struct shard_writer *writer)
     return hash64(both, sizeof both);
 }
 
-static int numbers_save(struct shard_writer *writer, const struct state_sink *sink)
+static void numbers_save(struct shard_writer *writer, struct state_sink *sink)
 {
     const struct origin_state *origin = &writer->origin;
     const struct saved_numbers numbers = {.tokens = writer->tokens,
@@ -77,54 +77,49 @@ static int numbers_save(struct shard_writer *writer, const struct state_sink *si
                                           .runs = origin->runs,
                                           .files = origin->files,
                                           .paths_bytes = origin->paths_bytes};
-    int system = origin->known ? sink->put(sink->user, SAVED_PATH, origin->path, (size_t)origin->path_bytes) : 0;
-    if (!system)
-        system = sink->put(sink->user, SAVED_NUMBERS, &numbers, sizeof numbers);
-    return system;
+    if (origin->known)
+        state_put(sink, SAVED_PATH, origin->path, (size_t)origin->path_bytes);
+    state_put(sink, SAVED_NUMBERS, &numbers, sizeof numbers);
 }
 
-static int increments_save(struct shard_writer *writer, const struct state_sink *sink)
+static void increments_save(struct shard_writer *writer, struct state_sink *sink)
 {
     struct index_writer *index = &writer->index;
     const uint64_t begin = index->table[0].offset;
-    int system = index_writer_save(index, begin + writer->saved_documents * sizeof(uint32_t), SAVED_ENDS, sink);
+    index_writer_save(index, begin + writer->saved_documents * sizeof(uint32_t), SAVED_ENDS, sink);
     writer->saved = true;
     writer->saved_documents = writer->documents;
-    if (!system)
-        system = spill_save(&writer->carry_spill, SAVED_CARRIES, sink);
-    if (!system)
-        system = spill_save(&writer->block_spill, SAVED_BLOCKS, sink);
-    if (!system)
-        system = spill_save(&writer->page_spill, SAVED_PAGES, sink);
-    if (!system)
-        system = spill_save(&writer->origin.run_spill, SAVED_RUNS, sink);
-    if (!system)
-        system = spill_save(&writer->origin.file_spill, SAVED_FILES, sink);
-    if (!system)
-        system = spill_save(&writer->origin.path_spill, SAVED_PATHS, sink);
-    if (!system && writer->options.mask)
-        system = spill_save(&writer->mask.hashes, SAVED_MASK, sink);
-    if (!system && writer->columns.count)
-        system = columns_writer_save(&writer->columns, COLUMNS_FROM, sink);
-    return system ? system : numbers_save(writer, sink);
+    spill_save(&writer->carry_spill, SAVED_CARRIES, sink);
+    spill_save(&writer->block_spill, SAVED_BLOCKS, sink);
+    spill_save(&writer->page_spill, SAVED_PAGES, sink);
+    spill_save(&writer->origin.run_spill, SAVED_RUNS, sink);
+    spill_save(&writer->origin.file_spill, SAVED_FILES, sink);
+    spill_save(&writer->origin.path_spill, SAVED_PATHS, sink);
+    if (writer->options.mask)
+        spill_save(&writer->mask.hashes, SAVED_MASK, sink);
+    columns_writer_save(&writer->columns, COLUMNS_FROM, sink);
+    numbers_save(writer, sink);
 }
 
-enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
-                                     struct tokmap_error *error)
+enum tokmap_status shard_writer_save(struct shard_writer *writer, struct state_sink *sink, struct tokmap_error *error)
 {
     int system = writer->failed || writer->holes ? ENOTSUP : shard_slabs_wait(writer);
+    assert(!writer->finished && (system || shard_writing_is_sound(writer)));
     /* The buffer keeps its bytes: the writer writes whole slabs, and this one again when it is whole. */
     if (!system)
         system = os_pwrite(writer->tokens_fd, writer->buffer, writer->buffered, writer->written);
     if (!system && writer->options.mask)
         system = mask_writer_flush(&writer->mask);
-    if (!system)
-        system = increments_save(writer, sink);
+    if (!system) {
+        increments_save(writer, sink);
+        system = sink->failed;
+    }
     return system ? failed(writer, system, "the unfinished output cannot be saved", error) : TOKMAP_OK;
 }
 
 enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_error *error)
 {
+    assert(writer->saved);
     int system = write_behind_store(&writer->behind, writer->tokens_fd);
     if (!system && writer->options.mask)
         system = os_sync(writer->mask_fd);
@@ -178,6 +173,7 @@ static int numbers_load(struct shard_writer *writer, const uint8_t *bytes, size_
 enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error)
 {
+    assert(writer->options.resume && !writer->saved);
     struct spill *const spills[] = {
         [SAVED_CARRIES] = &writer->carry_spill,     [SAVED_BLOCKS] = &writer->block_spill,
         [SAVED_PAGES] = &writer->page_spill,        [SAVED_RUNS] = &writer->origin.run_spill,
@@ -277,6 +273,7 @@ static int tokens_restore(struct shard_writer *writer)
 
 enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tokmap_error *error)
 {
+    assert(writer->options.resume && !writer->saved);
     int system = tokens_restore(writer);
     if (!system && writer->options.mask)
         system = mask_writer_restore(&writer->mask, writer->saved_mask);

@@ -16,15 +16,15 @@
 
 #define SHARD_SAVE_KINDS 1024U /* kinds of increments are below this */
 
-/* Writes the buffered tokens and mask, and passes on the increments. Statuses: OK, ERROR_IO, ERROR_MEMORY; what put()
- * returns becomes ERROR_IO. */
-enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
-                                     struct tokmap_error *error);
+/* Writes the buffered tokens and mask, and passes on the increments. Statuses: OK, ERROR_IO, ERROR_MEMORY; a failure
+ * of the sink becomes ERROR_IO. */
+enum tokmap_status shard_writer_save(struct shard_writer *writer, struct state_sink *sink, struct tokmap_error *error);
 
 /* Syncs the files whose bytes the last shard_writer_save() counts on. Statuses: OK, ERROR_IO. */
 enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_error *error);
 
-/* Takes an increment. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
+/* Takes an increment, with options.resume, before shard_writer_restored(). Statuses: OK, ERROR_CORRUPT, ERROR_IO,
+ * ERROR_MEMORY. */
 enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error);
 

@@ -3,8 +3,8 @@
  * shard_seal.c - see shard_seal.h.
  *
  * To seal, the blocks of the tokens are compared with the hashes of the index and become frames (frames_writer.h). To
- * unseal, threads read and unpack blocks in rounds (block_rounds.h), and the calling thread writes them in order. So
- * the bytes do not depend on the number of threads, and memory is a few MiB for each.
+ * unseal, threads read and unpack blocks in rounds (block_rounds_run()), and the calling thread writes them in order.
+ * So the bytes do not depend on the number of threads, and memory is a few MiB for each.
  *
  * The new index has all sections of the old one, byte for byte, except that frames replaces pages or pages frames: a
  * frame is compared when it is unpacked, so hashes of its pages would have no use. An unsealed shard gets the section
@@ -12,17 +12,17 @@
  */
 #include "shard_seal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "block_rounds.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "frames_writer.h"
-#include "index_copy.h"
 #include "index_verify.h"
+#include "index_writer.h"
 #include "platform/os.h"
 #include "sealed.h"
 #include "shard_commit.h"
@@ -386,6 +386,8 @@ static enum tokmap_status seal(struct sealing *sealing)
 enum tokmap_status shard_seal(const char *index_path, const struct shard_seal_options *options,
                               struct shard_seal_result *result, struct tokmap_error *error)
 {
+    assert(shard_file_is(index_path, SHARD_INDEX) && options->threads);
+    assert(options->unseal || (options->level >= 1 && options->level <= SEAL_LEVEL_MOST));
     struct sealing sealing = {
         .options = options, .result = result, .error = error, .from_fd = -1, .to_fd = -1, .index_fd = -1};
     sealing.pages.fd = -1;

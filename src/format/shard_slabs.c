@@ -45,6 +45,7 @@ struct shard_slabs {
 
 int shard_slabs_end_block(struct shard_writer *writer)
 {
+    assert(writer->block_filled);
     uint64_t hash = hash_state_64(writer->block);
     hash_state_reset(writer->block);
     writer->block_filled = 0;

@@ -25,7 +25,6 @@
 #include "sealed.h"
 #include "shard_commit.h"
 #include "shard_slabs.h"
-#include "shard_writing.h"
 #include "text/path.h"
 
 #define ZERO_BYTES ((size_t)4096)
@@ -307,28 +306,6 @@ static int origin_flush(struct shard_writer *writer)
     return system;
 }
 
-static int add_ends(struct shard_writer *writer, const uint64_t *ends, uint64_t documents)
-{
-    enum { BATCH = 512 };
-    uint32_t lows[BATCH];
-    int system = 0;
-    for (uint64_t done = 0; done < documents && !system;) {
-        size_t part = (size_t)min64(documents - done, BATCH);
-        for (size_t i = 0; i < part; i++) {
-            uint64_t end = writer->tokens + ends[done + i];
-            lows[i] = (uint32_t)end;
-            for (; writer->carries < end >> 32 && !system; writer->carries++) {
-                uint64_t document = writer->documents + done + i;
-                system = spill_add(&writer->carry_spill, &document, sizeof document);
-            }
-        }
-        if (!system)
-            system = index_writer_add(&writer->index, lows, part * sizeof lows[0]);
-        done += part;
-    }
-    return system;
-}
-
 static enum tokmap_status failed_before(const struct shard_writer *writer, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
@@ -372,7 +349,8 @@ static int add_documents(struct shard_writer *writer, uint64_t count, const uint
 {
     int system = documents && writer->origin.known ? origin_flush(writer) : 0;
     if (!system)
-        system = add_ends(writer, ends, documents);
+        system = index_writer_ends(&writer->index, &writer->carry_spill, &writer->carries, writer->documents,
+                                   writer->tokens, ends, documents);
     writer->document_open = (documents ? ends[documents - 1] : 0) < count || (!documents && writer->document_open);
     writer->tokens += count;
     writer->documents += documents;
@@ -718,11 +696,13 @@ enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *
                                        uint8_t content[16], struct tokmap_error *error)
 {
     uint8_t made[16];
+    assert(!writer->finished);
     enum tokmap_status status = writer->failed ? failed_before(writer, error) : whole_check(writer, error);
     if (status)
         return status;
     const bool sync_tokens = writer->options.sync && !writer->options.seal;
     int system = finish_tokens(writer);
+    assert(system || shard_writing_is_sound(writer));
     if (!system && sync_tokens)
         write_behind_rest(&writer->behind, writer->tokens_fd, writer->written);
     if (system)

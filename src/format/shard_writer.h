@@ -66,8 +66,8 @@ enum tokmap_status shard_writer_values(struct shard_writer *writer, const struct
 uint64_t shard_writer_tokens(const struct shard_writer *writer);
 uint64_t shard_writer_documents(const struct shard_writer *writer);
 
-/* Does everything of shard_writer_commit() but the names: readers find the old shard until that is called, then without
- * `about` and `content`. After a failure the writer can only be freed. Arguments and statuses: as there. */
+/* Does everything of shard_writer_commit() but the names, once: readers find the old shard until that is called, then
+ * without `about` and `content`. After a failure the writer can only be freed. Arguments and statuses: as there. */
 enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 

@@ -7,6 +7,7 @@
  */
 #include "trace_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,6 +362,7 @@ static enum tokmap_status writer_append(struct trace_writer *writer, const void 
 enum tokmap_status trace_writer_begin(struct trace_writer *writer, const struct trace_header *header,
                                       struct tokmap_error *error)
 {
+    assert((header->width == 2 || header->width == 4) && header->rank < header->world);
     uint8_t bytes[TRACE_HEADER_BYTES_MOST];
     const size_t count = header_store(header, bytes);
     return writer_append(writer, bytes, count, error);
@@ -369,5 +371,6 @@ enum tokmap_status trace_writer_begin(struct trace_writer *writer, const struct 
 enum tokmap_status trace_writer_add(struct trace_writer *writer, const struct trace_record *records, uint64_t count,
                                     struct tokmap_error *error)
 {
+    assert(writer->end >= TRACE_HEADER_BYTES);
     return writer_append(writer, records, count * TRACE_RECORD_BYTES, error);
 }

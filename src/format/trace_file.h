@@ -9,7 +9,6 @@
 #ifndef TOKMAP_FORMAT_TRACE_FILE_H
 #define TOKMAP_FORMAT_TRACE_FILE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "tokmap/tokmap.h"

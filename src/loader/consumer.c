@@ -11,13 +11,183 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "fetch_plan.h"
-#include "pace.h"
+#include "platform/os.h"
 #include "producer.h"
 #include "run/run.h"
 #include "tokmap/cuda.h"
+
+/* ---- whether the producer helps ---- */
+
+/*
+ * A consumer that does nothing between two calls of next() may wait for each batch: then a producer only adds its
+ * hand-over, in which the lines of a slot pass from one processor to another, and a second copy. Such a consumer fills
+ * its batches itself, straight from the mapping (gather_direct()), while the producer is paused. As soon as it has
+ * other work between two calls, or a row comes from storage, the producer continues, and is ahead again.
+ *
+ * Example: with threads = 1, a benchmark calls next() in a loop. When PACE_CALLS more calls had to wait, and came
+ * within PACE_NS, than others did, the producer is paused; what it has filled is delivered, and then each call fills a
+ * batch. When the program saves a checkpoint, the next call comes late: it still fills its batch. If the call after it
+ * is late, too, it begins a turn of the producer before it returns. In a training loop, where each step takes longer
+ * than PACE_NS, the producer is never paused, nor is it where it is faster than the consumer, which then does not wait.
+ * Each return doubles the calls that it takes until the producer is paused again, so a machine whose other programs
+ * interrupt the consumer now and then does not pay for many turns.
+ *
+ * PACE_NS was measured on two processors of an Emerald Rapids: 8 rows of 2,048 tokens as int32, us a batch without the
+ * pause (medians of 3 to 5 runs). Machines that train are busy, so the second pair of lines decides: a producer that
+ * has no processor of its own costs the consumer of the first three columns half of its rate.
+ *
+ *     pause between two calls, us               0     1     2     4     6     8    12
+ *     no producer                            10.4   9.8   9.9   9.9  10.1   9.9  10.4
+ *     a producer always                       8.6   8.2   8.0   6.1   6.2   6.0   6.1
+ *     no producer, another program runs       7.9   9.8  10.5   8.9   9.4   9.2   9.4
+ *     a producer always, so does another     13.2  15.0  17.4  11.4   8.4   8.0   7.8
+ *
+ * As int64, the consumer takes longer for a batch than the producer, and does not wait: 9.9 us with a producer, and
+ * 12.6 without.
+ */
+#define PACE_NS UINT64_C(6000)
+#define PACE_CALLS 64U
+#define PACE_RETURNS_MOST 12
+
+static uint64_t cold_reads(const struct tokmap_loader *loader)
+{
+    return __atomic_load_n(&loader->fill->cold_reads, __ATOMIC_RELAXED);
+}
+
+/* Returns whether the loader has a producer without which it could do. Where threads read, storage is slow. */
+static bool has_choice(const struct tokmap_loader *loader)
+{
+    return loader->thread.producer && !loader->fill->pool;
+}
+
+/* Begins a call of next() whose outputs can be written directly. It may pause the producer, if there is one. */
+static void pace_begin(struct tokmap_loader *loader)
+{
+    struct pace *pace = &loader->next.pace;
+    if (!has_choice(loader))
+        return;
+    const uint64_t away = os_clock_ns() - pace->returned_ns, cold = cold_reads(loader);
+    const bool late = away >= PACE_NS + loader->next.waited_ns || cold != pace->cold_reads;
+    pace->cold_reads = cold;
+    pace->wanted = late && pace->late; /* one call alone is late if another program interrupts the consumer */
+    pace->late = late;
+    if (pace->alone || pace->waits < PACE_CALLS << pace->returns)
+        return;
+    producer_pause(loader);
+    ring_continue(loader->ring);
+    pace->alone = true;
+    pace->waits = 0;
+}
+
+/* Ends it. The producer may begin another turn. waited: the ns that the call has waited for a filled slot. */
+static void pace_end(struct tokmap_loader *loader, uint64_t waited)
+{
+    struct pace *pace = &loader->next.pace;
+    if (!has_choice(loader))
+        return;
+    if (!pace->alone && waited && !pace->late)
+        pace->waits++;
+    else if (pace->waits)
+        pace->waits--;
+    if (pace->alone && (pace->wanted || cold_reads(loader) != pace->cold_reads)) {
+        pace->returns = (uint32_t)min64(pace->returns + 1, PACE_RETURNS_MOST);
+        producer_resume(loader);
+    }
+    pace->returned_ns = os_clock_ns();
+}
+
+/* ---- statistics ---- */
+
+#define ALARM_CALLS 100
+#define ALARM_PERCENT 10
+
+/* Adds to a counter. There is one writer, so a plain sum is enough. It is stored atomically, so that a reader sees the
+ * old or the new number. */
+static void counter_add(uint64_t *counter, uint64_t more)
+{
+    __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
+}
+
+static void raise_to(uint64_t *counter, uint64_t value)
+{
+    if (value > *counter)
+        __atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+/* Counts a call of next() that waited `ns` for its slot; 0: the slot was filled. */
+static void count_wait(struct tokmap_stats *stats, uint64_t ns)
+{
+    unsigned bucket = ns ? 64 - (unsigned)__builtin_clzll(ns) : 0;
+    counter_add(&stats->wait_histogram[bucket < TOKMAP_WAIT_BUCKETS ? bucket : TOKMAP_WAIT_BUCKETS - 1], 1);
+    if (!ns)
+        return;
+    counter_add(&stats->waits, 1);
+    counter_add(&stats->wait_ns, ns);
+    raise_to(&stats->wait_ns_largest, ns);
+}
+
+/* Counts how many slots were filled when next() was called. Only after the ring was full for the first time. */
+static void count_ready(struct tokmap_stats *stats, uint32_t ready)
+{
+    if (ready < stats->ring_ready_lowest)
+        __atomic_store_n(&stats->ring_ready_lowest, ready, __ATOMIC_RELAXED);
+}
+
+/* Counts a batch that was delivered. */
+static void count_batch(struct statistics *statistics, const struct slot *slot, const struct tokmap_batch *batch)
+{
+    struct tokmap_stats *all = &statistics->all;
+    counter_add(&all->batches, 1);
+    counter_add(&all->rows, batch->count);
+    counter_add(&all->tokens, batch->tokens);
+    if (batch->real_rows < batch->count)
+        counter_add(&all->padding, batch->count - batch->real_rows);
+    if (slot->excluded || slot->excluded_rows) {
+        counter_add(&all->excluded, slot->excluded);
+        counter_add(&all->excluded_rows, slot->excluded_rows);
+    }
+    __atomic_store_n(&statistics->step, batch->cursor.step, __ATOMIC_RELAXED);
+    for (uint64_t i = 0; i < batch->real_rows; i++) {
+        const struct tokmap_place *place = &batch->places[i];
+        struct tokmap_source_stats *source = &statistics->sources[place->source];
+        counter_add(&source->rows, 1);
+        const uint64_t slices = batch->seq_len / batch->columns;
+        counter_add(&source->tokens, min64(place->tokens, batch->seq_len) / slices);
+        raise_to(&source->epoch, place->epoch);
+        raise_to(&all->epoch, place->epoch);
+    }
+}
+
+/* Counts a call that delivered a batch of `step`, and that waited `ns` for its slot (0: it was filled). Returns true,
+ * and fills *stall, if the alarm is raised. */
+static bool count_stall(struct tokmap_loader *loader, uint64_t step, uint64_t ns, struct tokmap_stall *stall)
+{
+    const struct tokmap_loader_options *options = &loader->options;
+    struct stalls *stalls = &loader->stalls;
+    const uint64_t calls = options->alarm_calls ? options->alarm_calls : ALARM_CALLS;
+    const uint64_t percent = options->alarm_percent ? options->alarm_percent : ALARM_PERCENT;
+    if (!stalls->opened) {
+        stalls->opened = true;
+        return false;
+    }
+    stalls->calls++;
+    stalls->stalled += ns != 0;
+    stalls->wait_ns += ns;
+    if (stalls->calls < calls)
+        return false;
+    const bool before = stalls->above;
+    stalls->above = stalls->stalled * 100 >= percent * calls;
+    *stall = (struct tokmap_stall){sizeof *stall, step, calls, stalls->stalled, stalls->wait_ns};
+    stalls->calls = stalls->stalled = stalls->wait_ns = 0;
+    if (!stalls->above || before)
+        return false;
+    counter_add(&loader->statistics.all.alarms, 1);
+    return true;
+}
 
 /* ---- arguments ---- */
 
@@ -186,13 +356,13 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
     } else if (!__atomic_load_n(&loader->first.done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
         producer_fill_first(loader);
     } else if (ring_was_full(loader->ring)) {
-        statistics_ready(&loader->statistics, ring_ready(loader->ring));
+        count_ready(&loader->statistics.all, ring_ready(loader->ring));
     }
     loader_event(loader, "tokmap wait", true);
     loader->next.held = ring_filled(loader->ring, waited);
     loader_event(loader, "tokmap wait", false);
     *waited += loader->next.waited_ns;
-    statistics_wait(&loader->statistics, *waited);
+    count_wait(&loader->statistics.all, *waited);
     loader->next.waited_ns = 0;
     return loader->next.held;
 }
@@ -253,16 +423,13 @@ static void delivered(struct tokmap_loader *loader, const struct slot *slot, con
     struct tokmap_stall stall;
     loader->next.position = slot->cursor;
     schedule_advance(&loader->next.taken);
-    statistics_batch(&loader->statistics, batch);
-    if (slot->excluded || slot->excluded_rows)
-        statistics_excluded(&loader->statistics, slot->excluded, slot->excluded_rows);
+    count_batch(&loader->statistics, slot, batch);
     if (loader->trace) {
         trace_add(loader->trace, slot->step, slot->trace, slot->last_in_step);
         if (!loader->thread.producer)
             trace_drain(loader->trace);
     }
-    if (loader->options.alarm && loader->thread.producer &&
-        stalls_count(&loader->stalls, &loader->options, slot->step, waited, &stall))
+    if (loader->options.alarm && loader->thread.producer && count_stall(loader, slot->step, waited, &stall))
         loader->options.alarm(loader->options.alarm_user, &stall);
 }
 
@@ -330,7 +497,7 @@ int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns)
     bool ready = ring_wait(loader->ring, timeout_ns, &waited);
     /* The ring was empty when the caller came. take() will not see that any more. */
     if (waited && ring_was_full(loader->ring))
-        statistics_ready(&loader->statistics, 0);
+        count_ready(&loader->statistics.all, 0);
     loader->next.waited_ns += waited;
     return ready;
 }
@@ -347,8 +514,8 @@ void consumer_restart(struct tokmap_loader *loader)
     if (loader->fill->pool)
         read_pool_forget(loader->fill->pool);
     ring_restart(loader->ring);
-    stalls_restart(&loader->stalls);
-    statistics_at(&loader->statistics, loader->next.position.step);
+    loader->stalls = (struct stalls){.above = loader->stalls.above}; /* the next call is passed */
+    __atomic_store_n(&loader->statistics.step, loader->next.position.step, __ATOMIC_RELAXED);
 }
 
 /* Moves the loader. What next() has enqueued on streams stays valid: the outputs are the caller's memory, and the

@@ -11,19 +11,84 @@
 #include "batch/gather.h"
 #include "batch/read_pool.h"
 #include "batch/residency.h"
+#include "common/bytes.h"
 #include "context.h"
-#include "form.h"
 #include "platform/os.h"
 #include "row_queue.h"
 #include "run/locate.h"
-#include "schedule.h"
 #include "staging/backend.h"
 #include "staging/ring.h"
-#include "statistics.h"
 #include "tokmap/tokmap.h"
 #include "trace.h"
 
 struct exclusions;
+
+#define FORM_ALIGN 64 /* where the tokens of a chunk of a list begin: see expand_arguments.h */
+#define FORM_CU (TOKMAP_CU_SEQLENS | TOKMAP_CU_SEQLENS_SLICE)
+
+/* What a batch needs of a slot that is constant for a loader. */
+struct form_needs {
+    uint64_t lookahead;
+    uint64_t cu_elements; /* 0 if cu_seqlens is not requested */
+    uint32_t width;       /* bytes of a token in a row */
+    uint32_t fields;
+    bool mask_targets;
+    bool masked;          /* some tokens are no targets: a source has a mask stream, or padding between documents */
+    bool bounds;          /* some rows have padding, or count only their last targets */
+    uint64_t slices;      /* ranks that share the columns of each row; 1: each has all of them */
+    uint64_t chunks;      /* of equal size in which a rank has its columns */
+    uint64_t chunks_most; /* of a row, where their sizes differ; else 0 */
+};
+
+/* What a batch needs of a slot that follows from its rows and its sequence length, which differ between the phases of a
+ * run. To the backend, each chunk is a row, if all have one size: of `columns` columns and the tokens after them,
+ * row_tokens in all. If their sizes differ, `columns` are all of the rank's, and as many tokens follow each chunk. */
+struct form {
+    uint64_t seq_len; /* of the run */
+    uint64_t columns, row_tokens;
+    struct ring_shape shape;
+    struct ring_layout layout;
+};
+
+/* Returns the tokens of a row that are kept after those of a chunk. */
+static inline uint64_t form_ahead(const struct form_needs *needs)
+{
+    const bool all = needs->slices == 1 || (needs->fields & TOKMAP_TARGETS_AHEAD);
+    return all ? needs->lookahead : needs->lookahead > 0;
+}
+
+/* Returns whether rows have a bit for the label of a chunk's first column: see expand_arguments.h. */
+static inline bool form_first_labels(const struct form_needs *needs)
+{
+    return needs->slices > 1 && (needs->fields & TOKMAP_LABELS);
+}
+
+/* Returns the element of a slot's cu_seqlens at which that of the slice begins. */
+static inline uint64_t form_cu_slice_at(const struct form_needs *needs)
+{
+    return round_up(needs->cu_elements, 16);
+}
+
+/* Tokens of a row for which some field needs marks. A target counts too, because a document may begin with it. */
+static inline uint64_t form_marked_tokens(const struct form_needs *needs, uint64_t seq_len)
+{
+    const uint64_t ahead = needs->fields & TOKMAP_TARGETS_AHEAD ? needs->lookahead : needs->lookahead > 0;
+    return seq_len + ahead;
+}
+
+/* Targets of a row for which some field needs the bits of a mask. */
+static inline uint64_t form_masked_targets(const struct form_needs *needs, uint64_t seq_len)
+{
+    return form_marked_tokens(needs, seq_len) - 1;
+}
+
+/* Returns whether all outputs follow from the tokens of a row alone, so that a row need not be stored to write them.
+ * Rows of padding have bounds. */
+static inline bool form_is_direct(const struct form_needs *needs)
+{
+    const uint32_t others = TOKMAP_TARGETS | TOKMAP_SOURCE_IDS;
+    return (needs->fields | others) == (TOKMAP_INPUTS | others) && !needs->mask_targets && !needs->bounds;
+}
 
 /* Facts about one source of the run that a loader needs. */
 struct loader_source {
@@ -34,7 +99,7 @@ struct loader_source {
     bool plan;        /* its rows are those of a plan */
 };
 
-/* How soon the consumer returns: see pace.h. */
+/* How soon the consumer returns: see consumer.c. */
 struct pace {
     bool alone;           /* the producer is paused, and next() fills slots itself */
     bool late;            /* this call came late, or the one before it was cold */
@@ -43,6 +108,22 @@ struct pace {
     uint32_t returns;     /* times that the producer was wanted again */
     uint64_t returned_ns; /* when the last call returned */
     uint64_t cold_reads;  /* of all calls before */
+};
+
+/* Counted by the thread that calls next(), and read by any thread, which may see counters of different moments, but
+ * never half a number. */
+struct statistics {
+    struct tokmap_stats all; /* counts of batches, and those of parts that were closed when the loader moved */
+    struct tokmap_source_stats *sources; /* one for each source of the run; bytes: by gathers that are closed */
+    uint64_t step;                       /* of the loader's cursor */
+};
+
+/* When options.alarm is called: calls of next() are counted in groups of alarm_calls. A group in which
+ * alarm_percent percent or more had to wait raises the alarm, unless the group before it did, too. */
+struct stalls {
+    bool opened;                      /* the first call, which finds an empty ring, was passed */
+    bool above;                       /* the last group was above the threshold */
+    uint64_t calls, stalled, wait_ns; /* of the group at hand */
 };
 
 /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. Its parts have
@@ -71,7 +152,7 @@ struct loader_fill {
 };
 
 struct tokmap_loader {
-    /* Constant once the loader is open, until it moves (loader_move.c). */
+    /* Constant once the loader is open, until it moves (loader_open.c). */
     const struct tokmap_run *run;
     struct tokmap_loader_options options; /* without its pointers to the caller's texts */
     struct form_needs needs;

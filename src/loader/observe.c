@@ -36,33 +36,52 @@ static void fetches_read(const struct tokmap_loader *loader, struct tokmap_stats
     }
 }
 
+static uint64_t counter_read(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
 static void stats_read(const struct tokmap_loader *loader, struct tokmap_stats *now)
 {
     struct read_pool_counts pool = {0};
     struct backend_facts facts;
-    *now = (struct tokmap_stats){.size = sizeof *now};
-    const struct statistics *statistics = &loader->statistics;
-    statistics_read(statistics, now);
-    now->bytes = statistics->before.bytes;
-    for (uint64_t i = 0; i < loader->sources; i++)
-        now->bytes += gather_bytes(loader->fill->gathers[i]);
-    now->cold_reads = statistics->before.cold_reads + __atomic_load_n(&loader->fill->cold_reads, __ATOMIC_RELAXED);
-    loader->backend->calls->facts(loader->backend, &facts);
+    const struct tokmap_stats *all = &loader->statistics.all;
     if (loader->fill->pool)
         read_pool_counts(loader->fill->pool, &pool);
-    now->host_expanded = statistics->before.host_expanded + facts.host_expanded;
-    now->late_copies = statistics->before.late_copies + facts.late_copies;
-    now->device_bytes = facts.device_bytes;
-    now->ring_bytes = loader->ring_bytes;
-    now->ring_slots = ring_slots(loader->ring);
-    now->ring_ready = ring_ready(loader->ring);
-    now->reading = residency_reading(loader->fill->residency);
-    now->timeouts = statistics->before.timeouts + pool.timeouts;
-    now->io_threads = pool.threads;
-    now->io_reads = statistics->before.io_reads + pool.ahead;
-    now->probe_ns = loader->fill->probe_ns;
+    loader->backend->calls->facts(loader->backend, &facts);
+    *now = (struct tokmap_stats){
+        .size = sizeof *now,
+        .batches = counter_read(&all->batches),
+        .rows = counter_read(&all->rows),
+        .padding = counter_read(&all->padding),
+        .tokens = counter_read(&all->tokens),
+        .epoch = counter_read(&all->epoch),
+        .waits = counter_read(&all->waits),
+        .wait_ns = counter_read(&all->wait_ns),
+        .wait_ns_largest = counter_read(&all->wait_ns_largest),
+        .alarms = counter_read(&all->alarms),
+        .ring_bytes = loader->ring_bytes,
+        .ring_slots = ring_slots(loader->ring),
+        .ring_ready = ring_ready(loader->ring),
+        .ring_ready_lowest = __atomic_load_n(&all->ring_ready_lowest, __ATOMIC_RELAXED),
+        .reading = residency_reading(loader->fill->residency),
+        .bytes = all->bytes,
+        .cold_reads = all->cold_reads + counter_read(&loader->fill->cold_reads),
+        .probe_ns = loader->fill->probe_ns,
+        .io_threads = pool.threads,
+        .io_reads = all->io_reads + pool.ahead,
+        .timeouts = all->timeouts + pool.timeouts,
+        .device_bytes = facts.device_bytes,
+        .late_copies = all->late_copies + facts.late_copies,
+        .host_expanded = all->host_expanded + facts.host_expanded,
+        .excluded = counter_read(&all->excluded),
+        .excluded_rows = counter_read(&all->excluded_rows),
+    };
+    for (unsigned i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
+        now->wait_histogram[i] = counter_read(&all->wait_histogram[i]);
+    for (uint64_t i = 0; i < loader->sources; i++)
+        now->bytes += gather_bytes(loader->fill->gathers[i]);
     fetches_read(loader, now);
-    now->alarms = __atomic_load_n(&loader->stalls.alarms, __ATOMIC_RELAXED);
 }
 
 enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struct tokmap_stats *stats)
@@ -76,14 +95,19 @@ enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struc
 
 static void source_stats_read(const struct tokmap_loader *loader, uint64_t source, struct tokmap_source_stats *now)
 {
+    const struct tokmap_source_stats *counted = &loader->statistics.sources[source];
     struct tokmap_source_info info;
-    *now = (struct tokmap_source_stats){.size = sizeof *now};
     run_describe_source(loader->run, source, &info);
-    statistics_read_source(&loader->statistics, source, now);
-    now->name = info.name;
-    now->windows = info.windows;
-    now->bytes += gather_bytes(loader->fill->gathers[source]);
-    now->draws = run_drawn(loader->run, source, __atomic_load_n(&loader->statistics.step, __ATOMIC_RELAXED));
+    *now = (struct tokmap_source_stats){
+        .size = sizeof *now,
+        .name = info.name,
+        .rows = counter_read(&counted->rows),
+        .tokens = counter_read(&counted->tokens),
+        .bytes = counted->bytes + gather_bytes(loader->fill->gathers[source]),
+        .epoch = counter_read(&counted->epoch),
+        .draws = run_drawn(loader->run, source, counter_read(&loader->statistics.step)),
+        .windows = info.windows,
+    };
 }
 
 enum tokmap_status tokmap_loader_source_stats(const struct tokmap_loader *loader, uint64_t source,

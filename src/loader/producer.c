@@ -12,14 +12,46 @@
 
 #include "batch/boundaries.h"
 #include "common/bit_copy.h"
+#include "common/bits.h"
+#include "common/bytes.h"
 #include "common/error.h"
-#include "excluded.h"
+#include "dataset/row_extents.h"
 #include "fetch_plan.h"
 #include "platform/os.h"
 #include "run/cursor.h"
+#include "run/exclusion.h"
 #include "run/run.h"
 
 #define CHUNKS_AHEAD 6 /* chunks of documents whose tokens are prefetched */
+
+bool form_make(struct form *form, const struct form_needs *needs, uint64_t rows, uint64_t seq_len)
+{
+    const uint32_t masking = TOKMAP_LOSS_MASK | TOKMAP_LABELS;
+    const uint32_t marked = TOKMAP_POSITION_IDS | TOKMAP_DOCUMENT_IDS | FORM_CU | masking;
+    const uint32_t of_targets = TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD | masking;
+    const bool masks = (needs->fields & masking) || needs->mask_targets;
+    const uint64_t columns = seq_len / needs->slices / needs->chunks, ahead = form_ahead(needs);
+    const uint64_t lists = needs->chunks_most, tokens_of_lists = lists * ahead;
+    *form = (struct form){.seq_len = seq_len, .columns = columns, .row_tokens = columns + ahead};
+    struct ring_shape *shape = &form->shape;
+    if (mul_overflows(rows, needs->chunks, &shape->rows))
+        return false;
+    /* Each chunk of a list begins at a multiple of 64 bytes, and its marks and bits at a word. */
+    shape->row_bytes = (form->row_tokens + tokens_of_lists) * needs->width + lists * FORM_ALIGN;
+    if ((needs->fields & marked) || needs->mask_targets)
+        shape->row_marks = mark_words(form_marked_tokens(needs, columns) + tokens_of_lists) + lists;
+    if (masks && (needs->masked || form_first_labels(needs)))
+        shape->row_bits = mark_words(max64(form_masked_targets(needs, columns), columns) +
+                                     (needs->slices > 1) * (lists + 1) + tokens_of_lists) +
+                          lists;
+    shape->row_chunks = lists;
+    shape->bounds = needs->bounds && (needs->fields & of_targets); /* targets in padding are always ignored */
+    shape->sources = needs->fields & TOKMAP_SOURCE_IDS;
+    shape->cu_elements = needs->cu_elements;
+    if (needs->fields & TOKMAP_CU_SEQLENS_SLICE)
+        shape->cu_elements += form_cu_slice_at(needs);
+    return ring_layout_of(shape, &form->layout);
+}
 
 /* ---- what a slot has of all its rows ---- */
 
@@ -207,6 +239,56 @@ static enum tokmap_status fill_tokens(struct tokmap_loader *loader, const struct
     else
         outputs.one(filling->row, outputs.seq_len, outputs.inputs);
     return TOKMAP_OK;
+}
+
+/* ---- excluded documents ---- */
+
+/* A row, or a chunk of one, in the slot. */
+struct excluded_part {
+    uint64_t first, columns; /* of the row */
+    uint64_t tokens;         /* from column `first` on: those of the columns, and what follows them */
+    uint64_t targets;        /* of the columns, and those ahead */
+    uint8_t *row;            /* the tokens */
+    uint64_t *bits;          /* of the targets that do not count; NULL: nothing asks for them */
+    bool begins;             /* it is the first part of its row */
+    bool first_label;        /* the bit after those of the targets is that of the label of the first column */
+};
+
+/* Replaces the excluded tokens of a part of row i by the pad id, sets the bits of the targets that do not count because
+ * of them, and counts them in the slot. The row's place is slot->places[i], and its extents are in
+ * loader->fill->extents. The slot is changed, so all that is made of it is made without them. Example: of a row of 8
+ * tokens, tokens 3 to 5 are excluded. Target j is token j + 1:
+ *
+ *     row         11  12  13 PAD PAD PAD  24  25
+ *     target       0   1   2   3   4   5   6         bits 2 to 5 are set: target 2 is
+ *                                                        excluded, and so is the input of target 5
+ */
+static void excluded_take_out(const struct tokmap_loader *loader, struct slot *slot, uint64_t i, uint64_t extents,
+                              const struct excluded_part *part)
+{
+    const uint32_t width = loader->needs.width;
+    const uint64_t part_end = part->first + part->tokens;
+    struct exclusion_walk walk;
+    uint64_t first, count, all = 0, data = 0;
+    assert(!loader->fill->out); /* see check_masks() in loader_open.c */
+    exclusion_walk_begin(&walk, loader->exclusions, &slot->places[i], loader->fill->extents, extents);
+    while (exclusion_walk_next(&walk, &first, &count)) {
+        const uint64_t end = first + count, from = max64(first, part->first), to = min64(end, part_end);
+        const uint64_t column_end = min64(end, part->first + part->columns);
+        const uint64_t target = max64(from, 1) - 1; /* of token `from`; it may be before the part */
+        const uint64_t target_end = min64(end, part->first + part->targets);
+        all += count;
+        if (from < to)
+            gather_padding(loader->pad_id, width, to - from, part->row + (from - part->first) * width);
+        slot->excluded += from < column_end ? column_end - from : 0;
+        if (part->bits && max64(target, part->first) < target_end)
+            bits_set(part->bits, max64(target, part->first) - part->first, target_end - part->first);
+        if (part->bits && part->first_label && first <= part->first && part->first <= end)
+            bits_set(part->bits, part->tokens - 1, part->tokens);
+    }
+    for (uint64_t k = 0; k < extents && all && part->begins; k++)
+        data += extent_is_padding(&loader->fill->extents[k]) ? 0 : loader->fill->extents[k].tokens;
+    slot->excluded_rows += all && part->begins && all == data;
 }
 
 /* ---- slices of rows ---- */

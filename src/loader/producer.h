@@ -40,6 +40,9 @@ enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vaca
  * without a failure. */
 void producer_undo(struct tokmap_loader *loader);
 
+/* Fills *form for batches of up to `rows` rows. Returns false if a size overflows. */
+bool form_make(struct form *form, const struct form_needs *needs, uint64_t rows, uint64_t seq_len);
+
 /* Arranges a slot for batches of up to `rows` rows of seq_len tokens. Statuses: OK, ERROR_LIMIT (they do not fit). */
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
                                     struct tokmap_error *error);

@@ -34,8 +34,7 @@ doc_pages := README.md LICENSE $(addprefix .github/,INSTALL.md COMPATIBILITY.md 
 # The documents are installed side by side, so that of the Python package has another name.
 doc_name = $(notdir $(patsubst %/python/README.md,%/PYTHON.md,$(1)))
 examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))
-peer_scripts := $(sort $(wildcard bench/peers/*.py $(foreach folder,compare compare/*,bench/peers/$(folder)/*.py \
-  bench/peers/$(folder)/*.c)))
+peer_scripts := $(sort $(wildcard $(addprefix bench/peers/,*.py compare/*.py compare/*/*.py)))
 # $(call install_debug,FOLDER,NAMES,INTO) installs the debugging information of files, unless it is in the files.
 install_debug = for name in $(2); do from=$(BUILD)/$(1)/.debug/$$name.debug; \
     [ ! -f $$from ] || $(INSTALL) -D -m 644 $$from '$(DESTDIR)$(3)'/.debug/$$name.debug || exit 1; \

@@ -62,18 +62,3 @@ void balance_rows(struct balance_row *rows, uint64_t count, struct balance_cell 
             sift(cells, open, 0);
     }
 }
-
-/* That is the mean; and of the k * cells + 1 rows that cost most, some cell has k + 1, and the rest of it is cheap. */
-balance_cost balance_bound(const struct balance_row *rows, uint64_t count, uint64_t cell_count, uint64_t least)
-{
-    balance_cost sum = 0, cheap = 0, bound;
-    for (uint64_t i = 0; i < count; i++)
-        sum += rows[i].cost;
-    bound = sum / cell_count;
-    for (uint64_t k = least; k-- > 0;) {
-        const balance_cost some = rows[k * cell_count].cost * (k + 1) + cheap;
-        bound = some > bound ? some : bound;
-        cheap += rows[count - (least - k)].cost; /* the cell's least - k cheapest rows */
-    }
-    return bound;
-}

@@ -33,9 +33,4 @@ struct balance_cell {
  * `count` rows together O(count * log(count)). */
 void balance_rows(struct balance_row *rows, uint64_t count, struct balance_cell *cells, uint64_t cell_count);
 
-/* Returns a cost that the largest sum of any assignment to `cell_count` cells has at least.
- *   rows   `count` of them, by falling cost
- *   least  the fewest rows of a cell */
-balance_cost balance_bound(const struct balance_row *rows, uint64_t count, uint64_t cell_count, uint64_t least);
-
 #endif

@@ -281,7 +281,11 @@ struct os_thread;
  * has, if the program may use several, and may run on all of them from then on. name: what ps and debuggers show, cut
  * to 15 bytes. */
 int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
-/* Does the same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
+/* Starts a thread for body() if `apart` and there are several processors. Otherwise, and if it cannot be started,
+ * body() is called before this returns. Returns the thread, which the caller joins, or NULL. */
+struct os_thread *os_thread_beside(bool apart, const char *name, void (*body)(void *user), void *user);
+/* Does the same as os_thread_start for a thread that is not joined: it ends when body() returns. Its function and data
+ * must outlive it. */
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
 /* Calls body(user, number) for the numbers below `count`, which is at least 1, each on a thread of its own, and returns

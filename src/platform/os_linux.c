@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * os_linux.c - os.h for Linux: files, folders, page cache, and memory. os_linux_system.c has time, threads, and shared
- * libraries, os_linux_numa.c what concerns NUMA nodes, process_linux.c signals and child processes.
+ * libraries, and what concerns NUMA nodes, process_linux.c signals and child processes.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

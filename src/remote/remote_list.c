@@ -115,11 +115,6 @@ static enum tokmap_status damaged(const struct remote_list *list, const char *wh
                      "the server's list of objects %s; name the objects themselves", what);
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "a list of objects", 0);
-}
-
 /* Looks for what a page says of itself, before its objects or after them. Servers that do not know encoding-type send
  * keys as they are, and do not say EncodingType. */
 static void page_look(struct remote_list *list)
@@ -168,7 +163,7 @@ static enum tokmap_status page_get(struct remote_list *list, struct tokmap_error
     list->page.count = 0;
     enum tokmap_status status =
         good ? remote_client_name(&list->client, list->name, (const char *)query.bytes, false, error)
-             : no_memory(error);
+             : error_set_memory(error, "a list of objects", 0);
     if (!status)
         status = remote_client_fetch(&list->client, &ask, PAGE_MOST, &list->page, &answer, error);
     if (!status && answer.status != 200)
@@ -293,7 +288,8 @@ static enum tokmap_status page_end(struct remote_list *list, struct tokmap_error
     if (list->more && (!next->count || same || ++list->empty_pages > EMPTY_PAGES_MOST))
         return damaged(list, "has no end, or cannot be continued", error);
     list->token.count = 0;
-    return bytes_append(&list->token, next->bytes, next->count) ? TOKMAP_OK : no_memory(error);
+    return bytes_append(&list->token, next->bytes, next->count) ? TOKMAP_OK
+                                                                : error_set_memory(error, "a list of objects", 0);
 }
 
 /* Reads the page up to its next object, or to its end. *found: there is an object. */
@@ -318,7 +314,7 @@ static enum tokmap_status page_read(struct remote_list *list, bool *found, uint6
             return damaged(list, "is not sorted by the bytes of the keys, or has keys that were not asked for", error);
         list->empty_pages = 0;
         *found = true;
-        return path_make(list) ? TOKMAP_OK : no_memory(error);
+        return path_make(list) ? TOKMAP_OK : error_set_memory(error, "a list of objects", 0);
     }
 }
 

@@ -30,7 +30,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sha256.h"
+#include "digests.h"
 
 #define HEX_MOST (2 * SHA256_BYTES + 1)
 

@@ -13,11 +13,6 @@
 
 #define PAGES_MOST 100000
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "an upload", 0);
-}
-
 /* Makes the query of an upload, with a zero byte: `before`, its id, `after`. */
 static bool query_make(struct bytes_buffer *query, const char *before, const char *upload, const char *after)
 {
@@ -34,7 +29,7 @@ static enum tokmap_status upload_send(struct remote_client *client, const char *
     *written = (struct remote_written){.body = {0}};
     const enum tokmap_status status = query_make(&query, before, upload, "")
                                           ? remote_write(client, name, (const char *)query.bytes, ask, written, error)
-                                          : no_memory(error);
+                                          : error_set_memory(error, "an upload", 0);
     bytes_free(&query);
     return status;
 }
@@ -121,8 +116,8 @@ enum tokmap_status remote_upload_end(struct remote_client *client, const char *n
     }
     good = good && bytes_append(&text, close, sizeof close - 1);
     const struct remote_ask ask = {.method = HTTP_POST, .body = text.bytes, .body_bytes = text.count};
-    enum tokmap_status status =
-        good ? upload_send(client, name, upload, "uploadId=", &ask, &written, error) : no_memory(error);
+    enum tokmap_status status = good ? upload_send(client, name, upload, "uploadId=", &ask, &written, error)
+                                     : error_set_memory(error, "an upload", 0);
     const uint32_t http = written.answer.status;
     bytes_free(&text);
     bytes_free(&written.body);
@@ -267,7 +262,7 @@ enum tokmap_status remote_uploads_find(struct remote_client *client, const char 
         page.count = 0;
         status = uploads_query(&query, &listed, object.key)
                      ? remote_client_name(client, name, (const char *)query.bytes, false, error)
-                     : no_memory(error);
+                     : error_set_memory(error, "an upload", 0);
         if (!status)
             status = remote_client_fetch(client, &ask, (size_t)16 << 20, &page, &answer, error);
         if (!status && (answer.status == 501 || answer.status == 405 || answer.status == 404))

@@ -7,15 +7,14 @@
  * uploads on the server: remote_uploads_find() and remote_parts_find() say what it has of them, so another process,
  * perhaps on another machine, continues.
  *
- * Statuses of all functions: those of remote_put.h.
+ * Statuses of all functions: those of remote_object.h.
  */
 #ifndef TOKMAP_REMOTE_REMOTE_UPLOAD_H
 #define TOKMAP_REMOTE_REMOTE_UPLOAD_H
 
-#include "remote_put.h"
+#include "remote_object.h"
 
 #define UPLOAD_PARTS_MOST 10000u
-#define UPLOAD_PART_MOST ((uint64_t)5 << 30)
 
 /* Begins an upload: appends its id to *upload, with a zero byte that counts. */
 enum tokmap_status remote_upload_begin(struct remote_client *client, const char *name, struct bytes_buffer *upload,

@@ -9,10 +9,9 @@
  * The evaluation has a source for each of these ranges, in the proportions of their windows.
  *
  * A run with validation sets leaves out these, and nothing else is looked for unless a source is named. Whatever the
- * evaluation reads is compared with what the run trains on (trained.h), because the same shards may be in several
+ * evaluation reads is compared with what the run trains on (run_trained()), because the same shards may be in several
  * datasets.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,6 @@
 #include "dataset/documents.h"
 #include "run.h"
 #include "run_state.h"
-#include "trained.h"
 
 struct range {
     uint64_t from, to; /* documents, or tokens */
@@ -145,7 +143,7 @@ static bool is_validation(const struct tokmap_run *run, uint64_t source)
 
 static bool is_trained(const struct tokmap_run *run, uint64_t source)
 {
-    return !is_validation(run, source) && trained_source(&run->phases, source);
+    return !is_validation(run, source) && phases_have(&run->phases, source);
 }
 
 /* Fills the bases. */
@@ -377,11 +375,11 @@ static enum tokmap_status check_targets(const struct evaluation *evaluation, con
 static enum tokmap_status check_untrained(const struct evaluation *evaluation, const struct tokmap_run *made)
 {
     const struct tokmap_run *run = evaluation->run;
-    struct trained trained;
-    enum tokmap_status status = trained_init(&trained, &run->sources, &run->phases, evaluation->error);
+    struct dataset_extents trained;
+    enum tokmap_status status = run_trained(run, &trained, evaluation->error);
     for (uint64_t i = 0; !status && i < made->sources.count; i++) {
         char *path;
-        const uint64_t source = trained_find(&trained, made->sources.of[i].dataset, &path);
+        const uint64_t source = dataset_extents_find(&trained, made->sources.of[i].dataset, &path);
         if (source != UINT64_MAX)
             status = wrong(evaluation, TOKMAP_ERROR_RANGE,
                            "the run trains on data of '%.200s'%s%.200s%s: source '%s' is '%.200s'; evaluate on a part "
@@ -390,7 +388,7 @@ static enum tokmap_status check_untrained(const struct evaluation *evaluation, c
                            source_name(evaluation, source), run->spec.sources[source].data);
         free(path);
     }
-    trained_free(&trained);
+    dataset_extents_free(&trained);
     return status;
 }
 

@@ -392,15 +392,7 @@ static struct hash128 kind_hash_before(const struct past *past, enum past_kind k
     if (kind == PAST_ORDER)
         return past->order;
     const struct past_event *events = past->events[kind];
-    uint64_t low = 0, high = past->event_counts[kind]; /* the last event below `step` is in [low, high) */
-    while (high - low > 1) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (events[middle].step < step)
-            low = middle;
-        else
-            high = middle;
-    }
-    return events[low].hash;
+    return events[last_at_most(&events->step, sizeof *events, past->event_counts[kind], step - 1)].hash;
 }
 
 void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor)

@@ -89,33 +89,25 @@ uint64_t stretch_draw_of(const struct mixture_span *stretch, uint64_t leaf, uint
 
 /* ---- phases ---- */
 
-static const struct phase *phase_search(const struct phases *phases, uint64_t count, uint64_t value, bool by_draw)
+/* Returns the last of the first `count` phases that begins at a draw or before it. */
+static const struct phase *phase_of_draw(const struct phases *phases, uint64_t count, uint64_t draw)
 {
-    uint64_t low = 0, high = count; /* the last phase whose first is <= value is in [low, high) */
-    while (high - low > 1) {
-        const uint64_t middle = low + (high - low) / 2;
-        const struct phase *phase = &phases->phases[middle];
-        if ((by_draw ? phase->first_draw : phase->first_step) <= value)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &phases->phases[low];
+    return phases->phases + last_at_most(&phases->phases->first_draw, sizeof *phases->phases, count, draw);
 }
 
 const struct phase *phases_of_step(const struct phases *phases, uint64_t step)
 {
-    return phase_search(phases, phases->count, step, false);
+    return phases->phases + last_at_most(&phases->phases->first_step, sizeof *phases->phases, phases->count, step);
 }
 
 const struct phase *phases_of_draw(const struct phases *phases, uint64_t draw)
 {
-    return phase_search(phases, phases->count, draw, true);
+    return phase_of_draw(phases, phases->count, draw);
 }
 
 uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw)
 {
-    const struct phase *phase = phase_search(phases, phases->count_all, draw, true);
+    const struct phase *phase = phase_of_draw(phases, phases->count_all, draw);
     return phase->first_step + (draw - phase->first_draw) / phase->batch;
 }
 

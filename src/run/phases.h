@@ -114,6 +114,12 @@ uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw);
  * sources). */
 uint64_t phases_drawn(const struct phases *phases, uint64_t source, uint64_t step);
 
+/* Returns whether some step before the run's end draws a source. */
+static inline bool phases_have(const struct phases *phases, uint64_t source)
+{
+    return phases->appearances_of[source] < phases->appearances_of[source + 1];
+}
+
 /* Returns the leaf of a draw of the stretch, and in *s the source's draw. */
 const struct leaf *stretch_draw(const struct mixture_span *stretch, uint64_t draw, uint64_t *s);
 

@@ -16,7 +16,6 @@
 #include "run_state.h"
 #include "run_text.h"
 #include "text/path.h"
-#include "trained.h"
 
 /* ---- steps ---- */
 
@@ -107,18 +106,30 @@ static enum tokmap_status make_phases(struct tokmap_run *run, struct tokmap_erro
     return status;
 }
 
+enum tokmap_status run_trained(const struct tokmap_run *run, struct dataset_extents *trained,
+                               struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    *trained = (struct dataset_extents){.of = NULL};
+    for (uint64_t i = 0; i < run->sources.count && !status; i++)
+        if (phases_have(&run->phases, i))
+            status = dataset_extents_add(trained, run->sources.of[i].dataset, i, error);
+    dataset_extents_sort(trained);
+    return status;
+}
+
 /* Fails if the run trains on any of its validation sets. */
 static enum tokmap_status check_validations(const struct tokmap_run *run, struct tokmap_error *error)
 {
     const struct run_sources *sources = &run->sources;
-    struct trained trained;
+    struct dataset_extents trained;
     if (sources->opened == sources->count)
         return TOKMAP_OK;
-    enum tokmap_status status = trained_init(&trained, sources, &run->phases, error);
+    enum tokmap_status status = run_trained(run, &trained, error);
     for (uint64_t i = sources->count; !status && i < sources->opened; i++) {
         const struct source_line *line = run_spec_line(&run->spec, i);
         char *path;
-        const uint64_t source = trained_find(&trained, sources->of[i].dataset, &path);
+        const uint64_t source = dataset_extents_find(&trained, sources->of[i].dataset, &path);
         if (source != UINT64_MAX)
             status = error_set_line(
                 error, TOKMAP_ERROR_RANGE, run->path, run->from_text ? line->line : 0,
@@ -128,7 +139,7 @@ static enum tokmap_status check_validations(const struct tokmap_run *run, struct
                 path ? " tokens of " : " its tokens", path ? path : "", path ? "," : "");
         free(path);
     }
-    trained_free(&trained);
+    dataset_extents_free(&trained);
     return status;
 }
 

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "dataset/dataset_extents.h"
 #include "run_spec.h"
 #include "tokmap/tokmap.h"
 
@@ -68,7 +69,7 @@ uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t
 /* Returns the draws of a source in all steps before `step`, which is at most the run's end. */
 uint64_t run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step);
 
-/* Returns the steps that the run skips (skips.h). They live as long as the run. */
+/* Returns the steps that the run skips (run_spec.h). They live as long as the run. */
 const struct skips *run_skips(const struct tokmap_run *run);
 
 /* Returns the documents that the run excludes (exclusion.h). They live as long as the run. */
@@ -87,5 +88,11 @@ struct run_step {
     uint64_t phase;    /* its number */
 };
 void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *out);
+
+/* Lists what a run trains on: the stored tokens of every source that some step before its end draws. Held-out data is
+ * compared with it by the content of shards, not by the names of datasets. Free *trained with every status. Statuses:
+ * OK, ERROR_MEMORY. */
+enum tokmap_status run_trained(const struct tokmap_run *run, struct dataset_extents *trained,
+                               struct tokmap_error *error);
 
 #endif

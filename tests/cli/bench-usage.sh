@@ -3,8 +3,7 @@
 . "$TOKMAP_CLI/helpers.sh"
 
 tokmap-bench --list >list
-for case in check cost limits order slice loader open train pack writer verify gpu tokenize parquet compare faults \
-    hostile; do
+for case in check cost order loader open train pack verify gpu tokenize compare faults hostile; do
     grep -q "^$case  *[^ ]" list || { echo "FAULT: --list lacks $case" >&2; exit 1; }
 done
 tokmap-bench --help >help
@@ -25,21 +24,21 @@ tokmap-bench check --help >help
 holds help '--step-ms'
 holds help '--seq-len'
 holds help '--help-all'
-! grep -q -e '--faults\|--against\|--nodes\|--threads\|--batch-tokens\|--venv\|--output\|--cold' help
+! grep -q -e '--faults\|--against\|--threads\|--batch-tokens\|--venv\|--output\|--cold' help
 tokmap-bench check --help-all >all
 holds all '--faults'
 tokmap-bench faults --help >help
 holds help '--faults'
 holds help '--venv'
-! grep -q -e '--step-ms\|--nodes\|--against' help
-tokmap-bench compare --help | grep -q -e '--nodes N'
+! grep -q -e '--step-ms\|--field\|--against' help
+tokmap-bench compare --help | grep -q -e '--field NAME'
 tokmap-bench pack --help >help
 holds help '--tiny-documents'
 holds help '--threads'
 ! grep -q -e '--figures' help
 
 # A synthetic dataset has no files to read, which is said before anything is measured.
-for case in loader slice limits open verify; do
+for case in loader open verify; do
     exits 2 tokmap-bench $case synthetic:vocab=50257 2>err
     holds err "the case $case measures reading from files, and 'synthetic:vocab=50257' has no files"
     equal "$(grep -c tokmap_ err || :)" 0 'a function in a message'
@@ -83,5 +82,5 @@ for wrong in '--tiny-documents 0' '--tiny-documents 5G' '--text-bytes 0' '--requ
     exits 2 tokmap-bench pack --memory $wrong 2>err
 done
 holds err 'leave the file out'
-exits 1 tokmap-bench limits --tokens 1000 --dir "$PWD/no such folder" >out 2>err
+exits 1 tokmap-bench verify --tokens 1000 --dir "$PWD/no such folder" >out 2>err
 holds err 'no such folder'

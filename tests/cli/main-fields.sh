@@ -2,7 +2,7 @@
 # ci: nonroot
 # Messages name options as commands have them, and members of options structs without a prefix (error.field).
 . "$TOKMAP_CLI/helpers.sh"
-find "$TOKMAP_TREE/tokenize_tools" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c -print0 >files
+find "$TOKMAP_TREE/tokenize_tools" -name '*.c' ! -path "$TOKMAP_TREE/tokenize_tools/commands/*" ! -name tokmap.c -print0 >files
 [ -s files ]
 # Every option that a message names, in a string with spaces, is an option of a command, or of zstd.
 xargs -0 grep -hv '^ *\(/\*\|\*\|#include\)' <files | grep -v "'zstd " | grep -oE '"[^"]*[ (]--[a-z][a-z0-9-]+[^"]*"' |

@@ -66,7 +66,7 @@ preprocess pack
 validate verify
 inspect info
 tokenizr tokenizer
-report tokmap-bench report
+bench tokmap-bench
 END
 # A letter with its value in the same word is still taken.
 printf text >-o

@@ -167,7 +167,7 @@ for words in (['show', '--step', '5'], ['audit', '--ranks', '2', '--steps', '20'
 # An audit computes, and fetches no tokens.
 fresh()
 before = len(server.log())
-said = good('audit', 'remote.run', '--ranks', '2', '--steps', '20', '--cache', '1G')
+said = good('audit', 'remote.run', '--ranks', '2', '--steps', '20')
 assert 'not tried' in said and not [line for line in server.log()[before:] if '.bin' in line], said
 
 # ---- bad names and words ----

@@ -160,7 +160,7 @@ for command in ("pack", "merge", "index", "plan", "mix", "info", "stats", "expor
 check(0, "--complete", "tokmap", "info", "d/", quotes=False)
 check(1, "open", b"no" + evil, program="tokmap-bench")
 check(2, evil, program="tokmap-bench")
-check(2, "slice", b"--" + evil, program="tokmap-bench")
+check(2, "verify", b"--" + evil, program="tokmap-bench")
 
 # A damaged shard: fault lines quote the path and what is wrong.
 with open(data + b".bin", "r+b") as file:

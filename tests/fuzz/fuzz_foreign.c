@@ -10,13 +10,10 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "format/foreign/datatrove.h"
+#include "format/foreign/foreign_formats.h"
 #include "format/foreign/foreign_index.h"
 #include "format/foreign/foreign_name.h"
-#include "format/foreign/llmc.h"
 #include "format/foreign/npy.h"
-#include "format/foreign/olmo.h"
-#include "format/foreign/raw_tokens.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -379,11 +379,9 @@ def renames():
 
 @rule("system headers only in platform")
 def system_headers():
-    """Only src/platform includes headers of the kernel's functions; others include platform/os.h. An exception is a
-    library of bench that replaces the calls of other programs."""
+    """Only src/platform includes headers of the kernel's functions; others include platform/os.h."""
     names = "fcntl|unistd|dirent|pthread|signal|sched|semaphore|threads|poll|dlfcn|glob|ftw|fts|spawn"
-    paths = without(PRODUCT, "src/platform/", "bench/peers/compare/faults/shim.c")
-    yield from found(paths, rf"^ *# *include *<({names}|sys/[a-z_]+|linux/[a-z_]+)\.h>",
+    yield from found(without(PRODUCT, "src/platform/"), rf"^ *# *include *<({names}|sys/[a-z_]+|linux/[a-z_]+)\.h>",
                      "include platform/os.h instead", bare)
 
 

@@ -4,7 +4,6 @@ and a system that delivers other tokens, crashes, or cannot be had is a row that
 import importlib
 import json
 import os
-import pickle
 import random
 import shutil
 import subprocess
@@ -129,8 +128,8 @@ class Measure(unittest.TestCase):
             self.assertIn(self.measure.evict([folder]), (0.0, 1.0))  # 1 on a file system in memory
 
 
-class OurDataset(unittest.TestCase):
-    """The row of tokmap's map-style dataset, in this process."""
+class OurTensors(unittest.TestCase):
+    """The row of tokmap's loader with new tensors, in this process."""
 
     @needs("numpy", "torch")
     def test_it_delivers_every_list_and_continues(self):
@@ -143,22 +142,19 @@ class OurDataset(unittest.TestCase):
             size = os.path.getsize(data + ".bin") // 2
             given = tokens.Tokens(data + ".bin", 2, size, 64, 4, work, data)
             batches = given.windows() // 4 + 3  # into the second epoch
-            for order in system.orders_of({}):
+            for order in system.ORDERS:
                 loader = system.open(given, work, order=order)
-                self.assertLess(len(pickle.dumps(loader.dataset)), 4096)  # workers get names, not tokens
                 sums = []
                 for _ in range(batches):
                     sums += measure.row_sums(*loader.next(), 64)
                 state = loader.state()
                 later = measure.row_sums(*loader.next(), 64)
                 loader.close()
-                self.assertEqual(sums[:16], given.row_sums(given.first_windows(order, 16)))
+                if order == "sequential":
+                    self.assertEqual(sums[:16], given.row_sums(given.first_windows(order, 16)))
                 loader = system.open(given, work, order=order, resume=state)
                 self.assertEqual(measure.row_sums(*loader.next(), 64), later)
                 loader.close()
-            loader = system.open(given, work, order="sequential", plain=True)
-            self.assertEqual(measure.row_sums(*loader.next(), 64), given.row_sums(range(4)))
-            loader.close()
 
 
 class Scripts(unittest.TestCase):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """bench/peers/compare/systems: what each system delivers that is installed here. The tokens are their own places in the
-file, so a row says which window it is, and an epoch says which tokens it lost or repeated."""
+file, so a row says which window it is."""
 import array
 import importlib
 import os
@@ -8,7 +8,6 @@ import pickle
 import shutil
 import sys
 import tempfile
-import types
 import unittest
 
 from support import TOP, importable
@@ -145,34 +144,10 @@ class Systems(unittest.TestCase):
                 parts = ("command",) if hasattr(module, "command") else ("about", "open")
                 self.assertTrue(all(callable(getattr(module, part)) for part in parts))
                 self.assertTrue(module.ROWS)
-                self.assertLessEqual(set(getattr(module, "FAULT_ROWS", ())), set(module.ROWS))
                 for options in module.ROWS.values():
                     orders = module.orders_of(options) if hasattr(module, "orders_of") else module.ORDERS
                     self.assertTrue(orders)
                     self.assertLessEqual(set(orders), {"sequential", "list", "own"})
-
-    def test_epoch(self):
-        """What driver.py counts in an epoch of a system that delivers one row twice, one never, and one wrong."""
-        driver = importlib.import_module("driver")
-        places = self.tokens.places(count=16 * 10 + 5, seq_len=16)
-        self.assertEqual(os.path.getsize(places.path), 2 * places.count)
-        starts = [16 * window for window in (3, 0, 1, 2, 3, 5, 6, 7)]
-        batches = [[array.array("q", [start + shift + i for start in starts[at:at + ROWS] for i in range(16)])
-                    for shift in (0, 1)] for at in (0, ROWS)]
-        batches[1][1][0] += 1
-        session = driver._Session("a fake one")
-        session.tokens = self.tokens
-        loader = types.SimpleNamespace(next=iter(batches).__next__, close=lambda: None)
-        session.system = types.SimpleNamespace(open=lambda tokens, folder, order: loader)
-        # Window 3 comes twice, but wrongly the second time. Windows 4, 8, and 9 never come; token 0 is no target, nor
-        # is the tail.
-        self.assertEqual(session.do_epoch(places.to_json(), self.work, {}),
-                         {"rows": 8, "repeated": 0, "wrong": 1, "lost": 16 * 3 + 5})
-        batches[1][1][0] -= 1
-        loader.next = iter(batches).__next__
-        self.assertEqual(session.do_epoch(places.to_json(), self.work, {}),
-                         {"rows": 8, "repeated": 1, "wrong": 0, "lost": 16 * 3 + 5})
-        self.assertIs(session.tokens, self.tokens)
 
     def check_all(self, name):
         module, folder = self.system(name)

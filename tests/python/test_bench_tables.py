@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The tables pack, start, and ab of bench/peers/compare: vocabularies in two formats, ids compared by document, the
-verdict on paired differences, and the tables themselves with no other system than tokmap."""
+"""The tables pack, prepare, and start of bench/peers/compare: vocabularies in two formats, ids compared by document,
+and the tables themselves with no other system than tokmap."""
 import base64
 import gzip
 import importlib
 import importlib.util
 import json
-import math
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -168,38 +166,6 @@ class Ids(Folder):
         self.assertEqual(self.compare("datatrove")["differ"], 0)
 
 
-class Verdicts(unittest.TestCase):
-    """The statistics of `ab`, on times of steps with noise that has a long tail, and a machine that becomes slower."""
-
-    @staticmethod
-    def series(seed, slower):
-        noise, real, synthetic = random.Random(seed), [], []
-        for turn in range(12):
-            for values, factor in ((real, slower), (synthetic, 1.0)):
-                values.append((24.5 + 0.2 * turn) * factor * (1 + 0.01 * noise.lognormvariate(0, 1)))
-        return real, synthetic
-
-    def test_identical_sources_are_not_distinguishable(self):
-        ab = module("tables.ab")
-        found = sum(ab.Difference(*self.series(seed, 1.0)).distinguishable for seed in range(1000))
-        self.assertLessEqual(found, 50)
-
-    def test_a_slower_source_is_found(self):
-        ab = module("tables.ab")
-        for slower in (1.05, 1.2):
-            differences = [ab.Difference(*self.series(seed, slower)) for seed in range(300)]
-            found = sum(one.distinguishable and one.mean > 0 for one in differences)
-            self.assertGreaterEqual(found, 285, slower)
-
-    def test_answer(self):
-        ab = module("tables.ab")
-        self.assertIn("not distinguishable", ab.verdict(ab.Difference([1, 2, 3], [1.1, 1.9, 3]), 24.5))
-        self.assertIn("slows this loop", ab.verdict(ab.Difference([2, 3.1, 4], [1, 2, 3]), 24.5))
-        self.assertIn("not slower", ab.verdict(ab.Difference([1, 2, 3], [2, 3.1, 4]), 24.5))
-        self.assertRaises(ValueError, ab.Difference, [1], [2])
-        self.assertTrue(math.isclose(ab.Difference([2, 4], [1, 2]).mean, 1.5))
-
-
 class Tables(Folder):
     def pack(self, name="web"):
         with open(self.path("text.jsonl"), "w", encoding="utf-8") as file:
@@ -209,50 +175,6 @@ class Tables(Folder):
         subprocess.run([TOKMAP, "pack", "-q", "-t", self.path("own.tiktoken"), "--pattern", "gpt2", "--no-eod",
                         "-o", self.path(name), self.path("text.jsonl")], check=True)
         return self.path(name)
-
-    def test_synthetic_run(self):
-        """The same rows and steps, without an end; what else the run says stays."""
-        ab, data = module("tables.ab"), self.pack()
-        with open(self.path("train.run"), "w", encoding="ascii") as file:
-            file.write("seq_len 64\nbatch 4\nseed 3\nsource web web\nsteps 2\n")
-        run = tokmap.Run(self.path("train.run"))
-        synthetic, real = ab.synthetic_text(run.text, run.sources)
-        self.assertIn(f"tokens={run.sources[0].dataset.info.tokens},", synthetic)
-        self.assertNotIn("steps", synthetic + real)
-        made = tokmap.Run(text=synthetic, folder=self.folder)
-        self.assertEqual((made.info.batch, made.info.seq_len, made.info.seed, made.info.width), (4, 64, 3, 2))
-        self.assertEqual(tokmap.Run(text=real, folder=self.folder).sources[0].windows, run.sources[0].windows)
-        self.assertTrue(os.path.exists(data + ".bin"))
-
-    def test_ab_finds_a_slow_source(self):
-        """The loop itself: a loader that sleeps is found, the run's own is asked for as many tokens."""
-        ab, loop = module("tables.ab"), module("tables.ab").Loop()
-        loop.answer("open", run=None, data=self.pack(), seq_len=64, rows=2, world=1, seed=1)
-        values = {"real": [], "synthetic": []}
-        original = loop.loaders["real"]
-
-        class Slow:
-            def next(self, out):
-                ab.time.sleep(0.02)
-                return original.next(out=out)
-        loop.loaders["real"] = Slow()
-        for _ in range(6):
-            for name, seconds in values.items():
-                found = loop.answer("turn", name=name, steps=3, step_s=0.0005, spin=True)
-                self.assertEqual(found["tokens"], 3 * 2 * 64)
-                seconds.append(1e3 * found["seconds"] / 3)
-        # A loaded machine makes any turn longer, so the shortest ones are compared. Verdicts has the statistics.
-        self.assertGreaterEqual(min(values["real"]), 20)
-        self.assertLess(min(values["synthetic"]), min(values["real"]))
-
-    def test_ab(self):
-        found = lines_of(["ab", "--data", self.pack(), "--seq-len", "64", "--rows", "2", "--repeats", "3", "--seconds",
-                          "0.02", "--step-ms", "1"])
-        rows = {(line[2], line[3]): line[6].split(",") for line in found if line[0] == "row"}
-        self.assertEqual(len(rows["real data", "step_ms"]), 3)
-        self.assertEqual(len(rows["synthetic data", "tokens_per_s"]), 3)
-        self.assertIn(("real - synthetic", "difference"), rows)
-        self.assertEqual(found[-1][0], "answer")
 
     def test_pack(self):
         """tokmap's row is real; a packer that is not there is a row that says so."""
@@ -349,24 +271,23 @@ class Tables(Folder):
             said = inputs.make(self.path("made.jsonl"), 300_000)
         finally:
             inputs._files = kept
-        texts = list(inputs.texts(self.path("made.jsonl"), "text", False))
+        texts = list(inputs.texts(self.path("made.jsonl"), "text"))
         self.assertEqual([text[:10] for text in texts[:3]], ["some text ", "\u00e9" * 10, "compressed"])
         self.assertEqual(len(texts[0]), 64 << 10)
         self.assertGreaterEqual(sum(len(text.encode()) for text in texts), 300_000)
         self.assertIn("(3 files, ", said)
         self.assertIn("random words", said)
-        files, documents, size = inputs.cut(self.path("made.jsonl"), False, "text", 100_000, self.path("part"), 2)
-        parts = [text for name in files for text in inputs.texts(name, "text", False)]
+        files, documents, size = inputs.cut(self.path("made.jsonl"), "text", 100_000, self.path("part"), 2)
+        parts = [text for name in files for text in inputs.texts(name, "text")]
         self.assertEqual((parts, documents), (texts[:documents], len(parts)))
         self.assertGreaterEqual(size, 100_000)
 
     def test_start(self):
-        """Several ranks of a dataset; a size that the file system cannot hold is a sentence, not a figure."""
+        """A dataset; a size that the file system cannot hold is a sentence, not a figure."""
         found = lines_of(["start", "--sparse", f"20000={self.pack()}", "--sparse", "40000=", "--peers", "tokmap",
-                          "--at-once", "1,2", "--repeats", "2", "--rows", "2", "--seq-len", "64"])
+                          "--repeats", "2", "--rows", "2", "--seq-len", "64"])
         rows = {(line[2], line[3]): line[6].split(",") for line in found if line[0] == "row"}
-        self.assertEqual(set(rows), {(f"tokmap, {count}", metric) for count in ("1 rank", "2 ranks")
-                                     for metric in ("2e04", "imports")})
+        self.assertEqual(set(rows), {("tokmap, 1 rank", metric) for metric in ("2e04", "imports")})
         self.assertTrue(all(len(values) == 2 for values in rows.values()))
         notes = " ".join(line[1] for line in found if line[0] == "note")
         self.assertIn("4e04 tokens were not measured: this file system cannot hold", notes)

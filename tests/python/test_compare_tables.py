@@ -17,9 +17,8 @@ import unittest
 from support import TOKMAP, TOP, needs
 
 PEERS = os.path.join(TOP, "bench", "peers", "compare")
-TABLES = ("progressive", "workers", "batch", "item", "pin", "overlap", "epoch", "state", "order", "files")
-TINY = {"repeats": 2, "seconds": 0.01, "workers": 1, "worker_counts": [0, 1], "batch_sizes": [1, 4], "item_calls": 50,
-        "item_cold_calls": 5, "pin_calls": 8, "order_batches": 10, "step_s": 0.0, "file_counts": [1, 5]}
+TABLES = ("progressive", "pin", "overlap")
+TINY = {"repeats": 2, "seconds": 0.01, "workers": 1, "pin_calls": 8}
 
 # Runs in a process of its own, because the scripts' modules have names like `report` and `setup`.
 RUN_ALL = """
@@ -35,7 +34,7 @@ tokens = Tokens(settings["bin"], 2, settings["count"], 64, 4, work)
 torch = loop.torch_for_tables()
 torch.cuda.is_available = lambda: False  # these sizes are too small to measure a GPU with
 for table in settings["tables"]:
-    importlib.import_module(f"tables.{table}").run(report, tokens, argparse.Namespace(**settings))
+    importlib.import_module(f"tables.{table}").measure(report, tokens, argparse.Namespace(**settings))
 
 
 class Shifted(loop.Windows):
@@ -51,15 +50,8 @@ short = loop.TorchVariant("short", tokens, num_workers=0)
 short.open = lambda numbers: right.open(numbers[:8])
 report.equal("check", "short", *loop.check(short, tokens))
 
-from tables import progressive, state
+from tables import progressive
 
-
-class Forgets(state.Ours):
-    def resume(self, numbers, state):
-        return self.open(numbers)
-
-
-report.equal("check", "forgets", *state.resumes(Forgets("forgets", tokens), tokens, 3))
 names = [getattr(row[0], "name", row[0]) for row in progressive.variants(tokens, argparse.Namespace(**settings), True)]
 report.equal("check", "rows with a GPU", names == [
     "baseline: 0 workers", "+ 1 workers and prefetch", "+ pin_memory", "+ persistent_workers",
@@ -72,9 +64,11 @@ prefetcher = loop.StreamVariant("prefetcher", tokens, device="cpu", batched=True
 report.equal("check", "prefetcher", *loop.check(prefetcher, tokens))
 equal = [loop.TorchVariant(name, tokens, batched=True, num_workers=0) for name in ("one", "other")]
 for attempt in range(3):
-    found = loop.run_variants(report, "equal", equal, tokens, argparse.Namespace(repeats=8, seconds=0.03))
+    found = loop.run_variants(report, "equal", equal, tokens, argparse.Namespace(repeats=8, seconds=0.03),
+                              lambda variant, numbers, rows, epochs: loop.run_pass(variant, numbers, rows,
+                                                                                   loop.step_on(), epochs))
     one, other = ([each.rate for each in found[name]] for name in ("one", "other"))
-    claimed = loop.faster(one, other) or loop.faster(other, one)
+    claimed = loop.measure.Ratio(one, other).distinguishable
     if not claimed:
         break
 report.equal("check", "two equal rows", not claimed, f"attempt {attempt + 1}")
@@ -156,21 +150,9 @@ class Tables(unittest.TestCase):
         wanted = {
             "progressive": ["baseline: 0 workers", "+ 1 workers and prefetch", "+ persistent_workers",
                             "+ batched __getitems__", "batched __getitems__, 0 workers", "tokmap"],
-            "workers": ["0 workers", "1 workers", "batched __getitems__, 0 workers", "tokmap"],
-            "batch": ["torch, per item, 1 row", "torch, batched, 1 row", "tokmap, 1 row", "torch, per item, 4 rows",
-                      "torch, batched, 4 rows", "tokmap, 4 rows"],
-            "item": ["memmap slice", "memmap slice and copy", "torch __getitem__", "tokmap dataset[i]"],
-            "epoch": ["0 workers", "1 workers", "1 workers, persistent", "tokmap"],
-            "order": ["in_order=True", "in_order=False", "in_order=True, slow items", "in_order=False, slow items",
-                      "tokmap"],
-            "files": ["torch, 1 file", "tokmap, 1 file", "torch, 5 files", "tokmap, 5 files"],
         }
         for table, rows in wanted.items():
-            if table == "order" and ("order", "in_order=False") in self.lines.absent:
-                self.assertIn("2.6", self.lines.absent["order", "in_order=False"])
-                rows = ["tokmap"]
             self.assertEqual(self.lines.names(table), rows)
-        self.assertIn("tokmap, every step", self.lines.names("state"))
         self.assertEqual(len(self.lines.answers), len(TABLES))
         for table in ("progressive", "pin", "overlap"):
             reasons = [reason for (one, _), reason in self.lines.absent.items() if one == table]
@@ -178,8 +160,7 @@ class Tables(unittest.TestCase):
 
     def test_every_turn_has_a_value(self):
         for (table, row, metric), values in self.lines.rows.items():
-            if not metric.startswith("cold") and not metric.startswith("state_"):
-                self.assertEqual(len(values), TINY["repeats"], (table, row, metric))
+            self.assertEqual(len(values), TINY["repeats"], (table, row, metric))
 
     def test_what_was_delivered_is_compared(self):
         self.assertEqual({key: found for key, found in self.lines.equal.items()
@@ -190,7 +171,7 @@ class Tables(unittest.TestCase):
     def test_a_difference_is_found(self):
         for row in ("right", "prefetcher", "rows with a GPU"):
             self.assertEqual(self.lines.equal["check", row][0], "yes", self.lines.equal["check", row][1])
-        for row in ("wrong", "short", "forgets"):
+        for row in ("wrong", "short"):
             self.assertEqual(self.lines.equal["check", row][0], "no", row)
 
     def test_two_equal_rows_claim_no_gain(self):
@@ -207,11 +188,6 @@ class Tables(unittest.TestCase):
         rates = [self.lines.rows["progressive", row, "batches_per_s"] for row in (rows[0], rows[-1])]
         for first, last, speedup in zip(*rates, product):
             self.assertAlmostEqual(last / first / speedup, 1, 9)
-
-    def test_in_order_false_moves_no_batch_of_a_list_in_order(self):
-        for row in ("in_order=True", "in_order=True, slow items"):
-            if row in self.lines.names("order"):
-                self.assertEqual(self.lines.rows["order", row, "moved_batches"], [0.0] * TINY["repeats"])
 
     def test_nothing_stays(self):
         self.assertEqual(os.listdir(self.folder.name), ["tokens.bin"])
@@ -256,66 +232,9 @@ class Answers(unittest.TestCase):
         self.assertIn("no row of torch is faster than base", lost)
         self.assertRegex(lost, r"tokmap beside that row: 0\.\d+ \(")
 
-    def test_equal_rows_are_rarely_distinguished(self):
-        pairs = [(around(100, 0.2, seed=2 * i), around(100, 0.2, seed=2 * i + 1)) for i in range(200)]
-        found = call(*[("torch_loop", "faster", [repr(one), repr(other)]) for one, other in pairs])
-        self.assertLessEqual(sum(found), 6)
-
-    def test_workers(self):
-        paying = {0: around(100), 1: around(200), 2: around(390), 4: around(391), 8: around(300)}
-        never = {0: around(100), 2: around(20), "batched": around(300), "tokmap": around(320)}
-        one, other = call(("tables.workers", "answer", [repr(paying)]), ("tables.workers", "answer", [repr(never)]))
-        self.assertIn("Workers stop paying at 2:", one)
-        self.assertIn("8 is slower than 2", one)
-        self.assertIn("Workers do not pay here", other)
-        self.assertRegex(other, r"tokmap beside 0 workers: 3\.\d+ \(")
-
-    def test_knee(self):
-        wide = [50, 100, 200, 400, 100]  # not to be distinguished from any other row here
-        found = call(*[("torch_loop", "knee", [repr(rates)]) for rates in (
-            {1: around(100), 4: wide, 16: around(300), 64: around(301)}, {1: around(100), 4: wide, 16: around(100.1)},
-            {0: around(100), 1: around(300), 2: around(200)}, {0: around(100)})])
-        self.assertEqual(found, [16, 1, 1, 0])
-
-    def test_batch(self):
-        rates = {"torch": {1: around(10), 8: around(40), 64: around(40.2)}, "tokmap": {1: around(50), 8: around(50.3)}}
-        found, = call(("tables.batch", "answer", [repr(rates)]))
-        self.assertIn("Torch: gains up to 8 rows", found)
-        self.assertIn("tokmap: no size is faster than 1 row", found)
-
-    def test_item(self):
-        fast, tail, slow = [5000] * 1000, [5000] * 980 + [900_000] * 20, [200_000] * 1000
-        quick, tailed, never = call(*[("tables.item", "verdict", [repr(fast), repr(cold)])
-                                      for cold in (fast, tail, slow)])
-        self.assertIn("warm: true (100%", quick)
-        self.assertIn("cold: true (100%", quick)
-        self.assertIn("cold: true only in the median (98% of the calls are below; p50 5, p99 900", tailed)
-        self.assertIn("cold: false (0% ", never)
-        self.assertIn("cold: not measured", call(("tables.item", "verdict", [repr(fast), "[]"]))[0])
-
-    def test_epoch_state_order_files(self):
-        epoch, state, order, files = call(
-            ("tables.epoch", "answer", [repr({"0 workers": around(1), "2 workers": around(100), "2 workers, persistent":
-                                              around(5), "tokmap": around(0.1)})]),
-            ("tables.state", "answer", ["['tokmap', 'torch']", repr(
-                {("tokmap", 0): around(100), ("tokmap", 1): around(100.2), ("torch", 0): around(100),
-                 ("torch", 1): around(50)})]),
-            ("tables.order", "answer", [repr({"in_order=True": around(100), "in_order=False": around(50)})]),
-            ("tables.files", "answer", ["[1, 1000]", repr({("torch", 1): around(1), ("torch", 1000): around(90)}),
-                                        repr({("torch", 1): around(9), ("torch", 1000): around(9.01)})]))
-        self.assertRegex(epoch, r"persistent workers: 0\.0[45]\d* \(.*tokmap has no workers and needs 0\.\d+ ms")
-        self.assertRegex(state, r"Tokmap: with a state at every step, not distinguishable.*torch: .* 0\.[45]\d* \(")
-        self.assertRegex(order, r"in_order=False is 0\.[45]\d* \(.* times the p99")
-        self.assertRegex(files, r"1,000 files take \d+\.?\d* ms .*then the rate is not distinguishable")
-
-    def test_moved_batches(self):
-        found = call(("tables.order", "moved", ["[0, 2, 4]", "[0, 1, 2, 3, 4, 5]", "2"]),
-                     ("tables.order", "moved", ["[2, 0, 4]", "[0, 1, 2, 3, 4, 5]", "2"]))
-        self.assertEqual(found, [0, 2])
-
 
 class InAnotherPython(unittest.TestCase):
-    """The way from __main__.py through the process of a table and back."""
+    """The way from __main__.py to itself in another Python."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="a folder ")
@@ -343,10 +262,9 @@ class InAnotherPython(unittest.TestCase):
         with open(python, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\nexec '{sys.executable}' -S -E -B \"$@\"\n")
         os.chmod(python, stat.S_IRWXU)
-        # The table `state` also asks for packages that only some of its rows need.
-        found = self.compare("state", os.path.join(self.folder.name, "venv"))
-        self.assertEqual(list(found.absent), [("state", "torch")])
-        self.assertIn("torch cannot be imported", found.absent["state", "torch"])
+        found = self.compare("pin", os.path.join(self.folder.name, "venv"))
+        self.assertEqual(list(found.absent), [("pin", "torch")])
+        self.assertIn("torch cannot be imported", found.absent["pin", "torch"])
         self.assertEqual((len(found.answers), found.rows), (1, {}))
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The fault matrix of `tokmap-bench faults` and the simulation of `tokmap-bench compare survival`."""
+"""The fault matrix of `tokmap-bench faults`."""
 import array
-import math
 import os
 import shutil
 import subprocess
@@ -15,21 +14,16 @@ sys.path.insert(0, PEERS)
 
 from faults import places  # noqa: E402
 from faults.runner import kind_of, said  # noqa: E402
-from tables import survival  # noqa: E402
 
 BUILD = os.environ.get("BUILD_DIR", os.path.join(TOP, "build"))
-TOKMAP = ("tokmap", "tokmap, mapped", "tokmap, checked")
-REMOTE = "tokmap, remote"
+TOKMAP = ("tokmap", "tokmap, checked")
 # What only a comparison with the data's hashes finds.
 CONTENT = ("flipped bit", "swapped shard")
 # By default the faults that take little time; TOKMAP_TEST_FAULTS=all injects all of them.
 SHORT = ("flipped bit", "cut under the run", "swapped shard", "EIO", "full disk", "SIGKILL and resume")
 LONG = (*SHORT, "cut before opening", "stale index", "short read", "stall", "other number of ranks", "slow rank")
 ALL = os.environ.get("TOKMAP_TEST_FAULTS") == "all"
-# Of object storage: what passes, and what is an error that names the object.
-PASSES = ("reset", "short body", "wrong range", "flipped byte", "503", "slow answer")
-STAYS = ("refused", "replaced object", "403", "404", "416")
-FAULTS = (*(LONG if ALL else SHORT), *PASSES, *STAYS)
+FAULTS = LONG if ALL else SHORT
 
 
 def run(*arguments):
@@ -100,8 +94,6 @@ class Matrix(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         cls.lines = run("faults", "--stall", "1", "--peers", "memmap", "--work", cls.folder, "--faults", ",".join(FAULTS))
-        cls.preloaded = run("faults", "--stall", "1", "--peers", "tokmap", "--no-fuse", "--work", cls.folder, "--faults",
-                            "EIO" + ",short read, stall" * ALL)
 
     @classmethod
     def tearDownClass(cls):
@@ -114,7 +106,7 @@ class Matrix(unittest.TestCase):
     def test_no_cell_is_empty(self):
         cells = self.cells(self.lines)
         systems = {system for system, _ in cells}
-        self.assertLessEqual({*TOKMAP, REMOTE, "np.memmap"}, systems)
+        self.assertLessEqual({*TOKMAP, "np.memmap"}, systems)
         self.assertEqual(len(cells), len(systems) * len(FAULTS))
         for word, text in cells.values():
             self.assertIn(word, ("place", "status", "exception", "crash", "hang", "garbage", "lost", "repeated", "none",
@@ -128,19 +120,6 @@ class Matrix(unittest.TestCase):
             with self.subTest(system=system, fault=fault, text=text):
                 self.assertIn(word, ("place", "none", "unreachable"))
 
-    def test_objects(self):
-        cells = self.cells(self.lines)
-        if "absent" == cells[REMOTE, "503"][0]:
-            self.skipTest(cells[REMOTE, "503"][1])
-        for fault in PASSES:
-            self.assertEqual(cells[REMOTE, fault][0], "none", cells[REMOTE, fault])
-        for fault in STAYS:
-            self.assertIn(cells[REMOTE, fault][0], ("place", "status"), fault)
-            self.assertIn("tokens.", cells[REMOTE, fault][1], fault)
-        for fault in "flipped bit", "replaced object":
-            self.assertEqual(cells[REMOTE, fault][0], "place", cells[REMOTE, fault])
-            self.assertIn("do not match", cells[REMOTE, fault][1])
-
     def test_faults_strike(self):
         cells = self.cells(self.lines)
         for fault in set(FAULTS) & {"flipped bit", "cut before opening", "cut under the run", "swapped shard",
@@ -151,16 +130,6 @@ class Matrix(unittest.TestCase):
             self.assertIn("do not match their hash", cells["tokmap", fault][1])
         if cells["np.memmap", "flipped bit"][0] != "absent":
             self.assertRegex(cells["np.memmap", "flipped bit"][1], "[12] rows? of 1,536")  # a target, too
-
-    def test_a_preloaded_library_does_the_same_where_there_is_no_fuse(self):
-        cells = self.cells(self.preloaded)
-        if "unreachable" == cells["tokmap, checked", "EIO"][0]:
-            self.skipTest(cells["tokmap, checked", "EIO"][1])
-        self.assertEqual(cells["tokmap, checked", "EIO"][0], "place")
-        self.assertIn("Input/output error", cells["tokmap, checked", "EIO"][1])
-        if ALL:
-            self.assertEqual(cells["tokmap, checked", "short read"][0], "none")
-            self.assertRegex(cells["tokmap, checked", "stall"][1], "IoError.*longer than deadline")
 
     def test_fuse_strikes_where_it_is(self):
         note = next(line[1] for line in self.lines if line[0] == "note")
@@ -173,105 +142,9 @@ class Matrix(unittest.TestCase):
             return
         self.assertRegex(cells["tokmap, checked", "stall"][1], "IoError.*longer than deadline")
         self.assertRegex(cells["tokmap", "stall"][1], r"slowest next\(\) took (0\.[5-9]|1|2)")
-        self.assertEqual(cells["tokmap, mapped", "short read"][0], "unreachable")
 
     def test_nothing_is_left(self):
         self.assertEqual(os.listdir(self.folder), [])
-
-
-class Survival(unittest.TestCase):
-    FIGURES = survival.Figures("a loader", 2.0, 0.5, 1e6)
-
-    def month(self, policy, failures=(), **setting):
-        return survival.Month(policy, self.FIGURES, survival.Setting(**setting), failures)
-
-    def test_without_failures(self):
-        for policy in survival.POLICIES:
-            month = self.month(policy)
-            self.assertAlmostEqual(month.hours_wasted, 2 / 3600)
-            self.assertEqual((month.restarts, month.hours_redone, len(month.days)), (0, 0, 30))
-            if policy != "none":
-                self.assertEqual((month.rows_lost, month.rows_repeated), (0, 0))
-
-    def test_one_draw_of_each_window_on_average_misses_one_in_e(self):
-        month = self.month("none")
-        rows = 30 * 24 * 1800 * 4096
-        self.assertAlmostEqual(month.rows_lost / rows, 1 / math.e, places=5)
-
-    def test_one_failure(self):
-        # Steps of 2 s and a checkpoint each 30 minutes: 900 steps. The loader needs 2 s, so the failure after 100.25 h
-        # is after step 100.25 * 1800 - 1; the last checkpoint is that of step 179,100 at 99.5 h and 2 s, or of 180,000
-        # at 100 h and 2 s. No node comes back.
-        setting = {"repair": 10000}
-        failures = [(100.25, 7)]
-        exact = self.month("exact", failures, **setting)
-        self.assertEqual((exact.rows_lost, exact.rows_repeated, exact.restarts), (0, 0, 1))
-        self.assertAlmostEqual(exact.hours_wasted, (2 + 0.5) / 3600)
-        self.assertAlmostEqual(exact.hours_redone, 0.25 - 2 / 3600)
-        self.assertAlmostEqual(exact.progress, 180000 + (720 - 100.25 - 0.5 / 3600) * 1800 * 63 / 64, places=3)
-        restart = self.month("restart", failures, **setting)
-        self.assertEqual(restart.rows_lost, 180000 * 4096)  # all before the failure comes again
-        self.assertEqual(restart.rows_repeated, restart.rows_lost)
-        forward = self.month("fast-forward", failures, **setting)
-        rows = 180000 * 4096 / (512 * 63 / 64)
-        self.assertAlmostEqual(forward.hours_wasted, (2 + 2 + rows * 2048 / 1e6) / 3600)
-        self.assertEqual(forward.rows_lost, 0)
-
-    def test_a_late_restart_of_the_epoch_loses_what_it_had_not_reached(self):
-        month = self.month("restart", [(700.25, 0)], repair=10000)
-        after = (720 - 700.25 - 2 / 3600) * 1800 * 63 / 64 * 4096
-        self.assertEqual(month.rows_lost, round(after))
-
-    def test_waiting_for_the_node(self):
-        month = self.month("same world", [(100.25, 0)], repair=6)
-        self.assertAlmostEqual(month.hours_wasted, 6 + (2 + 0.5) / 3600)
-        self.assertEqual(month.rows_lost, 0)
-        spare = self.month("same world", [(100.25, 0)], repair=6, spares=1)
-        self.assertAlmostEqual(spare.hours_wasted, (2 + 0.5) / 3600)
-
-    def test_a_node_that_comes_back_costs_a_restart_and_no_step(self):
-        month = self.month("exact", [(100.25, 0)], repair=6)
-        self.assertEqual(month.restarts, 2)
-        self.assertAlmostEqual(month.hours_wasted, (2 + 0.5 + 0.5) / 3600)
-        again = self.month("exact", [(100.25, 0), (106.25 + 1 / 3600, 0)], repair=6)
-        # The second failure meets the run half a second after it went on from the checkpoint made for the node.
-        self.assertAlmostEqual(again.hours_redone - month.hours_redone, (1 - 0.5) / 3600)
-
-    def test_restarts_agree_with_the_rate(self):
-        setting = survival.Setting(rate=0.01, repair=0.001)
-        months = [survival.Month("exact", self.FIGURES, setting, setting.failures(f"{seed}")) for seed in range(300)]
-        mean = sum(month.restarts for month in months) / len(months)
-        expected = 2 * 0.01 * 64 * 30  # each node comes back, too
-        self.assertLess(abs(mean - expected), 4 * 2 * math.sqrt(expected / 2 / len(months)))
-
-    def test_a_seed_decides_everything(self):
-        setting = survival.Setting()
-        self.assertEqual(setting.failures("1 0"), setting.failures("1 0"))
-        self.assertNotEqual(setting.failures("1 0"), setting.failures("2 0"))
-
-    def test_all_nodes_may_fail(self):
-        for policy in survival.POLICIES:
-            month = self.month(policy, [(10, 0), (11, 0), (12, 0)], nodes=2, repair=5)
-            self.assertGreater(month.hours_wasted, 3)  # both are down from 11 to 15
-            self.assertGreater(month.progress, 0)
-
-    def test_the_table(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "rows.json")
-            with open(path, "w", encoding="utf-8") as file:
-                for metric, value in (("start_ms", 100), ("resume_ms", 1), ("tokens_per_s", 1e9)):
-                    file.write(f'{{"table": "loaders", "row": "tokmap", "metric": "{metric}", "value": {value}}}\n')
-            lines = run("survival", "--figures", path, "--repeats", "3")
-            self.assertEqual(lines, run("survival", "--figures", path, "--repeats", "3"))
-            self.assertNotEqual(lines, run("survival", "--figures", path, "--repeats", "3", "--seed", "2"))
-        rows = {(line[2], line[3]) if line[1] == "survival" else tuple(line[1:4]):
-                [float(v) for v in line[6].split(",")] for line in lines if line[0] == "row"}
-        for policy in survival.POLICIES:
-            self.assertEqual(len(rows[policy, "hours_wasted"]), 3)
-            self.assertEqual(rows[policy, "hours_wasted"], rows["hours wasted", policy, "day_30"])
-            self.assertLessEqual(rows["rows lost", policy, "day_5"][0], rows["rows lost", policy, "day_10"][0])
-        self.assertEqual(rows["exact", "rows_lost"], [0, 0, 0])
-        self.assertGreater(min(rows["restart", "rows_lost"]), 0)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ check "make does not link again without a reason" cmp -s "$TMPDIR/before" "$TMPD
 run_make V=1 lib CFLAGS=-O0 LDFLAGS=-Wl,--hash-style=both >"$TMPDIR/log" 2>&1
 check "after a change of LDFLAGS make links again but does not compile" sh -c \
     "grep -q -e --hash-style=both '$TMPDIR/log' && ! grep -q -e ' -c ' '$TMPDIR/log'"
-touch "$tree/src/cuda/process_lock.h" # few files include it
+touch "$tree/src/cuda/cuda_device.h" # few files include it
 run_make V=1 lib CFLAGS=-O0 >"$TMPDIR/log" 2>&1
 check "after a change of a header make compiles the files that include it" \
     grep -q -e '-c src/cuda/cuda_public.c' "$TMPDIR/log"

@@ -201,7 +201,7 @@ cp -r bench/measure bench/results bench/RESULTS.md "$TMPDIR/tree/bench" && cp RE
 cat >"$TMPDIR/tree/build/bin/tokmap-bench" <<'EOF'
 #!/bin/sh
 case $1 in
-slice) while [ "$1" != --dir ]; do shift; done; touch "$2/tokmap-bench-1.bin" "$2/tokmap-bench-1.tmx" ;;
+verify) while [ "$1" != --dir ]; do shift; done; touch "$2/tokmap-bench-1.bin" "$2/tokmap-bench-1.tmx" ;;
 order) echo '{"case": "order", "metric": "draw_ns", "value": 12.5, "unit": "ns", "command": "tokmap-bench order --json", "machine": "m", "date": "2026-01-02T03:04:05Z"}' ;;
 *) echo 'no such thing' >&2; exit 1 ;;
 esac
@@ -211,10 +211,10 @@ measure() { # VARIABLE=VALUE...
     (cd "$TMPDIR/tree" && env -u BUILD -u DIR BUSY=mark OFFLINE=1 PYTHON="$python" "$@" bash bench/measure/measure.sh) \
         >"$TMPDIR/said" 2>&1
 }
-measure ONLY='order trace' MACHINE=new || cat "$TMPDIR/said"
+measure ONLY='order plan' MACHINE=new || cat "$TMPDIR/said"
 new=$TMPDIR/tree/bench/results/new.jsonl
 check "a step is stored in the machine's file" grep -q '^{"step":"order",.*"value":12.5,.*"commit":"' "$new"
-check "a step that fails is stored with its reason" grep -q '^{"step":"trace",.*"text":"no such thing"' "$new"
+check "a step that fails is stored with its reason" grep -q '^{"step":"plan",.*"text":"no such thing"' "$new"
 check "the machine is described" grep -q '^{"step":"machine",.*"metric":"processor"' "$new"
 check "the page shows the machine" grep -q 'worst of all sizes up to 2^63 | C | 12.5 ns |' "$TMPDIR/tree/bench/RESULTS.md"
 cp "$TMPDIR/tree/bench/RESULTS.md" "$TMPDIR/before"

@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "commands/copy/copy_file.h"
 #include "commands/copy/dataset_copy.h"
-#include "commands/options/error_options.h"
 #include "platform/os.h"
 #include "platform/process.h"
 
@@ -38,12 +37,9 @@ static void report(const struct copy_arguments *given, const char *from, const c
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "from", cli_text(from));
     cli_member(&report, "to", cli_text(to));
-    cli_member(&report, "shards", cli_number(result->shards));
-    cli_member(&report, "changed", cli_number(result->changed));
+    cli_numbers(&report, "shards|changed", result->shards, result->changed);
     cli_member(&report, "manifest", cli_bool(result->manifest));
-    cli_member(&report, "bytes", cli_number(result->bytes));
-    cli_member(&report, "sent", cli_number(result->sent));
-    cli_member(&report, "kept", cli_number(result->kept));
+    cli_numbers(&report, "bytes|sent|kept", result->bytes, result->sent, result->kept);
     cli_member(&report, "verify", cli_text(given->verify == VERIFY_FULL ? "full" : "sizes"));
     cli_member(&report, "seconds", cli_real(seconds));
     cli_report_end(&report);
@@ -82,20 +78,14 @@ static int copy(const struct cli_command *command, const char **operands, size_t
                                                  .replace = given->force,
                                                  .full = given->verify == VERIFY_FULL,
                                                  .progress = progressed,
-                                                 .stop = os_is_stopped,
                                                  .user = given};
     cli_signals_catch();
-    cli_progress_start(&given->progress, "copying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
+    cli_progress_start(&given->progress, "copying", NULL, 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = dataset_copy(&options, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&given->progress);
-    (void)os_signals_release();
-    if (os_signal_caught()) {
-        if (status && result.unfinished)
-            cli_say(program, "interrupted; the same command continues");
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, status && result.unfinished ? "interrupted; the same command continues" : NULL);
     if (status) {
         const int failed = command_failed(command, &error);
         if (result.unfinished && result.sent)

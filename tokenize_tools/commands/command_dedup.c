@@ -9,7 +9,6 @@
 #include "commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/pack/pack_arguments.h"
 #include "commands/pack/task_pack.h"
 #include "common/error.h"
@@ -94,10 +93,10 @@ static enum tokmap_status list_make(struct deduping *deduping, const struct pack
                                        .operands = operands,
                                        .operand_count = operand_count,
                                        .units = units,
-                                       .task = asked->task,
-                                       .tasks = asked->tasks,
-                                       .wait_ns = asked->wait_seconds * 1000000000,
-                                       .at_once = asked->wait_given && !asked->wait_seconds,
+                                       .share = {.task = asked->task,
+                                                 .tasks = asked->tasks,
+                                                 .wait_ns = asked->wait_seconds * 1000000000,
+                                                 .at_once = asked->wait_given && !asked->wait_seconds},
                                        .repeats = asked->task_text != NULL,
                                        .replace = deduping->force,
                                        .start_over = deduping->start_over};
@@ -152,7 +151,7 @@ static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct p
         status = error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                            "the inputs contain no documents; name inputs that contain text");
     input_size_start(&deduping->size, operands, operand_count, &options->corpus.select, deduping->shown);
-    cli_progress_start(&deduping->progress, "comparing", deduping->size.bytes,
+    cli_progress_start(&deduping->progress, "comparing", NULL, deduping->size.bytes,
                        deduping->quiet ? CLI_PROGRESS_NONE : deduping->shown);
     if (!status)
         status = list_make(deduping, options, &units, operands, operand_count, error);
@@ -187,8 +186,7 @@ static int dedup_report(const struct deduping *deduping, double seconds)
     if (deduping->json) {
         cli_report_begin(&shown, true, NULL);
         cli_member(&shown, "output", cli_text(deduping->name));
-        cli_member(&shown, "task", cli_number(deduping->asked.task));
-        cli_member(&shown, "tasks", cli_number(deduping->asked.tasks));
+        cli_numbers(&shown, "task|tasks", deduping->asked.task, deduping->asked.tasks);
         cli_member(&shown, "complete", cli_bool(outcome->finished));
         cli_member(&shown, "inputs", cli_number_if(!part, outcome->inputs));
         cli_member(&shown, "documents_read", cli_number_if(!part, counts->documents));

@@ -13,9 +13,8 @@
 #include "commands.h"
 #include "commands/data/token_decode.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "commands/report/input_warnings.h"
+#include "commands/report/skip_report.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
@@ -51,12 +50,6 @@ struct encoding {
     struct cli_report report; /* with `pieces`: of the current document */
 };
 
-static uint32_t id_at(const struct encoding *encoding, uint64_t i)
-{
-    const uint8_t *token = (const uint8_t *)encoding->out.tokens + i * encoding->info.width;
-    return encoding->info.width == 2 ? load16(token) : load32(token);
-}
-
 /* ---- pieces ---- */
 
 /* Prints the tokens of a part of a document: each with its id, on a line of its own or as a JSON object. */
@@ -64,7 +57,7 @@ static void pieces_print(struct encoding *encoding)
 {
     const struct tokenizer_out *out = &encoding->out;
     for (uint64_t i = 0; i < out->count; i++) {
-        const uint32_t id = id_at(encoding, i);
+        const uint32_t id = id_load(encoding->out.tokens, encoding->info.width, i);
         const uint8_t *bytes = NULL;
         uint32_t count = 0;
         (void)tokenizer_token(encoding->tokenizer, id, &bytes, &count);
@@ -110,7 +103,7 @@ static void ids_print(struct encoding *encoding, bool first)
             *at++ = ' ';
         }
         first = false;
-        at += decimal_write(id_at(encoding, i), at);
+        at += decimal_write(id_load(encoding->out.tokens, encoding->info.width, i), at);
         if (i % LINE_IDS == LINE_IDS - 1) {
             (void)fwrite(encoding->line, 1, (size_t)(at - encoding->line), stdout);
             at = encoding->line;

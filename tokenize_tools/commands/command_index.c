@@ -10,13 +10,12 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/run_name.h"
+#include "cli/whole_file.h"
 #include "commands.h"
-#include "commands/data/manifest_file.h"
 #include "commands/data/olmo_documents.h"
-#include "commands/options/dataset_tokenizer.h"
-#include "commands/options/error_options.h"
+#include "commands/data/output_file.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "common/error.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
@@ -79,10 +78,8 @@ static void report(const struct index_arguments *given, const char *name, const 
     struct cli_report report;
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "files", cli_number(result->files));
-    cli_member(&report, "tokens", cli_number(result->tokens));
-    cli_member(&report, "documents", cli_number(result->documents));
-    cli_member(&report, "largest_id", cli_number(info->largest_id));
+    cli_numbers(&report, "files|tokens|documents|largest_id", result->files, result->tokens, result->documents,
+                info->largest_id);
     cli_member_text_if(&report, "tokenizer", given->stated.vocabulary ? given->stated.name : NULL);
     cli_member(&report, "content", cli_text(ID_HEX(info->content)));
     cli_member(&report, "bytes", cli_number(result->bytes));
@@ -147,8 +144,7 @@ static int mask_add(const struct cli_command *command, const struct index_argume
         return cli_finish(program, command_failed(command, &error));
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "tokens", cli_number(result.tokens));
-    cli_member(&report, "targets", cli_number(result.counted));
+    cli_numbers(&report, "tokens|targets", result.tokens, result.counted);
     cli_member(&report, "content", cli_text(ID_HEX(info.content)));
     cli_report_end(&report);
     if (!given->json && !given->quiet)
@@ -170,9 +166,7 @@ static int manifest_state(const struct cli_command *command, const struct index_
         return cli_finish(program, command_failed(command, &error));
     cli_report_begin(&report, given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "shards", cli_number(info.shards));
-    cli_member(&report, "tokens", cli_number(info.tokens));
-    cli_member(&report, "documents", cli_number(info.documents));
+    cli_numbers(&report, "shards|tokens|documents", info.shards, info.tokens, info.documents);
     cli_member(&report, "content", cli_text(ID_HEX(info.content)));
     cli_report_end(&report);
     if (!given->json && !given->quiet)
@@ -215,17 +209,13 @@ static int index_operands(const struct cli_command *command, const char **operan
     struct tokmap_index_result result = TOKMAP_INDEX_RESULT_INIT;
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     cli_signals_catch();
-    cli_progress_start(&given->progress, "indexing", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
+    cli_progress_start(&given->progress, "indexing", NULL, 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
     enum tokmap_status status = tokmap_dataset_index(name, &options, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&given->progress);
-    (void)os_signals_release();
+    cli_signals_end(program, NULL);
     olmo_documents_free(&given->csv);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
     if (!status && (status = content_find(name, &info, &error)))
         cli_warn(program, "the indexes are written, but the dataset cannot be opened to report its content id");
     if (!status)

@@ -15,7 +15,6 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
@@ -247,10 +246,8 @@ static void report(const struct merging *merging, const struct tokmap_dataset_in
     struct cli_report report;
     cli_report_begin(&report, merging->json, NULL);
     cli_member(&report, "output", cli_text(merging->output));
-    cli_member(&report, "shards", cli_number(info->shards));
-    cli_member(&report, "repeated", cli_number(merging->repeated));
-    cli_member(&report, "tokens", cli_number(info->tokens));
-    cli_member(&report, "documents", cli_number(info->documents));
+    cli_numbers(&report, "shards|repeated|tokens|documents", info->shards, merging->repeated, info->tokens,
+                info->documents);
     cli_member(&report, "content", cli_text(ID_HEX(info->content)));
     cli_member(&report, "warning", cli_text(info->warning));
     cli_report_end(&report);

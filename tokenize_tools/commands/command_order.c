@@ -11,7 +11,6 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "order/blocks.h"

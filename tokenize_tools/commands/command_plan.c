@@ -10,7 +10,6 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "format/shard_file.h"
@@ -51,9 +50,8 @@ static enum tokmap_status documents_add(struct planning *planning, struct planne
                       : error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                                   "it is not known where the documents of this dataset end");
     }
-    cli_progress_start(&planning->progress, "reading the lengths of documents", info->documents,
+    cli_progress_start(&planning->progress, "reading the lengths of documents", "documents", info->documents,
                        planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
-    planning->progress.unit = "documents";
     for (uint64_t number = 0; number < info->documents && !status; number++) {
         struct tokmap_document document;
         status = tokmap_dataset_document(dataset, number, &document, error);
@@ -71,16 +69,14 @@ static enum tokmap_status plan_make(struct planning *planning, const struct tokm
                                     struct planner_result *result, struct plan_header *header,
                                     struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct planner *planner = NULL;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (!status)
-        status = planner_new(&planner, &planning->options, error);
+    enum tokmap_status status = planner_new(&planner, &planning->options, error);
     if (!status)
         status = documents_add(planning, planner, dataset, &info, error);
     if (!status) {
-        cli_progress_start(&planning->progress, "packing", 0, planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
-        planning->progress.unit = "segments";
+        cli_progress_start(&planning->progress, "packing", "segments", 0,
+                           planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
         status = planner_pack(planner, progressed, planning, result, error);
         cli_progress_end(&planning->progress);
     }
@@ -128,8 +124,7 @@ static void report(const struct planning *planning, const struct planner_result 
     cli_member(&report, "max_documents", cli_number_if(most, most));
     if (pad > 1)
         cli_member(&report, "pad_documents", cli_number(pad));
-    cli_member(&report, "rows", cli_number(result->rows));
-    cli_member(&report, "full_rows", cli_number(result->full_rows));
+    cli_numbers(&report, "rows|full_rows", result->rows, result->full_rows);
     cli_fact(&report, "tokens", "  data", cli_number(result->tokens), "%s in %s, %s at the ends of rows",
              CLI_COUNTED(result->tokens, "token"), CLI_COUNTED(result->documents, "document"),
              left ? CLI_COUNTED(left, "padding token") : "no padding");
@@ -213,11 +208,7 @@ static int plan(const struct cli_command *command, const char **operands, size_t
         planning->options.documents_most = 1;
     cli_signals_catch();
     const enum tokmap_status status = plan_operand(planning, operands[0], &error);
-    (void)os_signals_release();
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, NULL);
     if (status && !error.path[0])
         (void)snprintf(error.path, sizeof error.path, "%.500s", operands[0]);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);

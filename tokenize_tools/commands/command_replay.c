@@ -18,7 +18,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
@@ -279,11 +279,7 @@ static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t 
 {
     if (width == replay->width)
         return trace_hash(row, tokens * width, number);
-    for (uint64_t i = 0; i < tokens; i++)
-        if (width == 2)
-            store16(replay->narrow + 2 * i, (uint16_t)load32((const uint8_t *)row + 4 * i));
-        else
-            store32(replay->narrow + 4 * i, load16((const uint8_t *)row + 2 * i));
+    ids_convert(replay->narrow, width, row, tokens);
     return trace_hash(replay->narrow, tokens * width, number);
 }
 
@@ -443,8 +439,8 @@ static void check_slices(struct replay *replay, uint64_t step, uint64_t batch)
 /* Finds the rows of the active sections. Returns without setting replay->differs if the run has them. */
 static enum tokmap_status find_slices(struct replay *replay, uint64_t step, uint64_t batch, struct tokmap_error *error)
 {
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
-    enum tokmap_status status = tokmap_run_phase(replay->run, tokmap_run_phase_at(replay->run, step), &phase);
+    const struct tokmap_phase_info phase = info_of_phase(replay->run, tokmap_run_phase_at(replay->run, step));
+    enum tokmap_status status = TOKMAP_OK;
     memset(replay->wanted, 0, batch);
     for (size_t i = 0; i < replay->active_count && !status; i++) {
         struct section *section = replay->active[i];
@@ -534,15 +530,13 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
         return status;
     run_warn(program, replay->run, name);
     sources_warn(program, replay->run, name);
-    replay->info.size = sizeof replay->info;
-    status = tokmap_run_info(replay->run, &replay->info);
+    replay->info = info_of_run(replay->run);
     const uint64_t row_bytes = (replay->info.seq_len_most + replay->info.lookahead) * 4;
     options.fields = 0;
     options.threads = 0;
     options.rows = max64(1, min64(READ_BYTES / row_bytes, ROWS_AT_ONCE));
     options.trust_files = 1; /* a wrong id is a difference */
-    if (!status)
-        status = tokmap_loader_open(&replay->loader, replay->run, &options, error);
+    status = tokmap_loader_open(&replay->loader, replay->run, &options, error);
     if (status)
         return status;
     status = tokmap_loader_read(replay->loader, NULL, NULL, 0, NULL, &batch, error);
@@ -605,20 +599,14 @@ static void report(const struct replay *replay, const char *name, double seconds
     cli_report_begin(&report, replay->given->json, NULL);
     cli_member(&report, "run", cli_text(name));
     cli_member(&report, "same", cli_bool(!replay->differs));
-    cli_member(&report, "steps", cli_number(replay->steps_done));
-    cli_member(&report, "records", cli_number(replay->records_done));
-    cli_member(&report, "rows", cli_number(replay->rows_done));
-    cli_member(&report, "bytes", cli_number(replay->bytes_done));
-    cli_member(&report, "excluded_tokens", cli_number(replay->excluded));
-    cli_member(&report, "excluded_rows", cli_number(replay->excluded_rows));
-    cli_member(&report, "sections", cli_number(replay->count));
-    cli_member(&report, "torn_bytes", cli_number(replay->torn));
+    cli_numbers(&report, "steps|records|rows|bytes|excluded_tokens|excluded_rows|sections|torn_bytes",
+                replay->steps_done, replay->records_done, replay->rows_done, replay->bytes_done, replay->excluded,
+                replay->excluded_rows, replay->count, replay->torn);
     cli_member(&report, "seconds", cli_real(seconds));
     if (replay->differs) {
         cli_report_object(&report, "first");
         cli_member(&report, "kind", cli_text(replay->kind));
-        cli_member(&report, "step", cli_number(replay->bad_step));
-        cli_member(&report, "rank", cli_number(replay->bad_rank));
+        cli_numbers(&report, "step|rank", replay->bad_step, replay->bad_rank);
         cli_member_text_if(&report, "path", replay->bad_path);
         cli_member(&report, "message", cli_text(replay->said));
         cli_report_close(&report);
@@ -671,8 +659,7 @@ static int replay_run(const struct cli_command *command, const struct replay_arg
     enum tokmap_status status = open_run(&replay, name, &error);
     if (!status)
         status = scan_traces(&replay, &error);
-    cli_progress_start(&replay.progress, "replaying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    replay.progress.unit = "steps";
+    cli_progress_start(&replay.progress, "replaying", "steps", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     if (!status && !replay.count)
         status = error_set(&error, TOKMAP_ERROR_NOT_FOUND, given->paths[0], TOKMAP_NO_OFFSET,
                            "the traces have no step; name traces of loaders that have delivered one");
@@ -680,9 +667,7 @@ static int replay_run(const struct cli_command *command, const struct replay_arg
         status = compare(&replay, &error);
     cli_progress_end(&replay.progress);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-    (void)os_signals_release();
-    if (os_signal_caught())
-        os_signal_die(os_signal_caught());
+    cli_signals_end(program, NULL);
     int result = replay.differs ? CLI_FAILED : CLI_DONE;
     if (status)
         result = command_failed(command, &error);

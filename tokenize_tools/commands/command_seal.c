@@ -9,8 +9,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/data/manifest_file.h"
-#include "commands/options/error_options.h"
+#include "commands/data/output_file.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -141,10 +140,7 @@ static void report(const char *program, const struct seal_sum *sum, const char *
     const bool unseal = sum->given->unseal;
     cli_report_begin(&report, sum->given->json, NULL);
     cli_member(&report, "dataset", cli_text(name));
-    cli_member(&report, "shards", cli_number(sum->shards));
-    cli_member(&report, "changed", cli_number(sum->changed));
-    cli_member(&report, "tokens", cli_number(sum->tokens));
-    cli_member(&report, "token_bytes", cli_number(sum->token_bytes));
+    cli_numbers(&report, "shards|changed|tokens|token_bytes", sum->shards, sum->changed, sum->tokens, sum->token_bytes);
     if (sum->sealed_bytes) {
         cli_member(&report, "sealed_bytes", cli_number(sum->sealed_bytes));
         cli_member(&report, "ratio", cli_real(ratio(sum)));
@@ -198,7 +194,7 @@ static int seal_shards(const struct cli_command *command, const struct seal_argu
         return cli_misused(command, "'%s' is a part of a dataset; name whole shards", name);
     cli_signals_catch();
     enum tokmap_status status = list_find(&list, program, name, &sum, &error);
-    cli_progress_start(&sum.progress, given->unseal ? "unsealing" : "sealing", 0,
+    cli_progress_start(&sum.progress, given->unseal ? "unsealing" : "sealing", NULL, 0,
                        given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
     const uint64_t start = os_clock_ns();
     bool stated = false;
@@ -210,12 +206,8 @@ static int seal_shards(const struct cli_command *command, const struct seal_argu
         status = manifest_file_state(name, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&sum.progress);
-    (void)os_signals_release();
+    cli_signals_end(program, NULL);
     list_free(&list);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
     if (status && sum.changed)
         cli_say(program, "%" PRIu64 " of the shards were done before the failure, and stay so", sum.changed);
     if (status)

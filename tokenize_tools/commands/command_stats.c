@@ -14,9 +14,8 @@
 #include "commands.h"
 #include "commands/data/range_share.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/dataset_tokenizer.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"
 #include "commands/report/token_counts.h"
@@ -131,12 +130,9 @@ static enum tokmap_status stats_gather(struct stats *stats, const struct stats_a
                                        struct tokmap_error *error)
 {
     const int mode = given->quiet ? CLI_PROGRESS_NONE : given->progress;
-    stats->info.size = sizeof stats->info;
+    stats->info = info_of_dataset(stats->dataset);
     stats->with_ids = !given->no_ids;
-    enum tokmap_status status = tokmap_dataset_info(stats->dataset, &stats->info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-    status = stats_tokenizer(stats, given, error);
+    enum tokmap_status status = stats_tokenizer(stats, given, error);
     if (!status)
         status = document_report_make(&stats->documents, stats->dataset, given->threads, true, mode, error);
     if (!status)
@@ -265,8 +261,7 @@ static void files_report(const struct stats *stats, bool all, struct cli_report 
         files_print(stats, shown, report);
     cli_report_close(report);
     cli_report_object(report, "files_unknown");
-    cli_member(report, "documents", cli_number(stats->documents.unknown.documents));
-    cli_member(report, "tokens", cli_number(stats->documents.unknown.tokens));
+    cli_numbers(report, "documents|tokens", stats->documents.unknown.documents, stats->documents.unknown.tokens);
     cli_report_close(report);
 }
 
@@ -355,9 +350,7 @@ static void ids_report(const struct stats *stats, const struct stats_arguments *
                   CLI_COUNT(counts->vocabulary), cli_percent(counts->used, counts->vocabulary), CLI_COUNT(unused),
                   part ? ", in the first " : "", part ? CLI_COUNT(counts->tokens) : "", part ? " tokens" : "");
     cli_report_object(report, "ids");
-    cli_member(report, "tokens", cli_number(counts->tokens));
-    cli_member(report, "used", cli_number(counts->used));
-    cli_member(report, "unused", cli_number(unused));
+    cli_numbers(report, "tokens|used|unused", counts->tokens, counts->used, unused);
     cli_member(report, "eod", eod == TOKMAP_NO_ID ? cli_null() : cli_number(token_counts_of(counts, eod)));
     top_report(stats, ids, count, report);
     if (!report->as_json && !stats->tokenizer && stats->info.shards)
@@ -444,11 +437,7 @@ static int stats_body(const struct cli_command *command, const char **operands, 
     cli_signals_catch();
     for (size_t i = 0; i < operand_count && !status; i++)
         status = dataset_stats(given, operands[i], i > 0, &error);
-    (void)os_signals_release();
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, NULL);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }
 

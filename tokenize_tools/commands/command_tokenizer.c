@@ -6,12 +6,11 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/visible.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "platform/os.h"
 #include "vocabulary/folder.h"
 

@@ -9,9 +9,7 @@
 #include "commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
-#include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
 #include "common/error.h"
 #include "platform/os.h"
@@ -70,9 +68,8 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
         const bool merges = training->model != TRAIN_UNIGRAM;
-        cli_progress_start(&training->progress, merges ? "merging" : "pruning",
+        cli_progress_start(&training->progress, merges ? "merging" : "pruning", merges ? "tokens" : "pieces",
                            merges ? training->vocabulary - training->special_count : 0, training->shown);
-        training->progress.unit = merges ? "tokens" : "pieces";
         training->stage = stage;
     }
     if (stage == TRAIN_READING)
@@ -126,8 +123,7 @@ static void training_report(const struct training_command *training, const struc
     cli_member(&report, "model", cli_text(model_names[training->model]));
     cli_member_text_if(&report, "pattern", merges ? training->pattern : NULL);
     cli_line(&report, "files", "files", result->counts.files, "");
-    cli_member(&report, "files_skipped", cli_number(result->counts.files_skipped));
-    cli_member(&report, "records_skipped", cli_number(result->counts.records_skipped));
+    cli_numbers(&report, "files_skipped|records_skipped", result->counts.files_skipped, result->counts.records_skipped);
     cli_line(&report, "documents", "documents", result->counts.documents, "");
     cli_line(&report, "text_bytes", "text bytes", result->counts.text_bytes, "");
     cli_line(&report, "pieces", merges ? "pieces" : "words", result->totals.pieces, "");
@@ -417,7 +413,7 @@ static int inputs_train(struct training_command *training, const char **operands
     if (training->quiet)
         training->shown = CLI_PROGRESS_NONE;
     input_size_start(&training->size, operands, operand_count, &options.corpus.select, training->shown);
-    cli_progress_start(&training->progress, "counting", training->size.bytes, training->shown);
+    cli_progress_start(&training->progress, "counting", NULL, training->size.bytes, training->shown);
     enum tokmap_status status = output_place_check(training->prefix, false, &error);
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);

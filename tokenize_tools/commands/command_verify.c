@@ -7,7 +7,6 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -49,8 +48,8 @@ static enum tokmap_status documents_check(const struct plan *plan, const struct 
                                           int (*progress)(void *user, uint64_t done, uint64_t total), void *user,
                                           struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     uint64_t next = 0;
     for (uint64_t number = 0; number < info.documents && !status; number++) {
         struct tokmap_document document;
@@ -139,9 +138,7 @@ static void fault_print(struct verify_report *report, const struct tokmap_error 
     cli_report_item(out);
     cli_member(out, "path", cli_text(fault->path));
     if (fault_block(report, fault, &block, &end)) {
-        cli_member(out, "block", cli_number(block));
-        cli_member(out, "first_byte", cli_number(block * BLOCK_BYTES));
-        cli_member(out, "end_byte", cli_number(end));
+        cli_numbers(out, "block|first_byte|end_byte", block, block * BLOCK_BYTES, end);
     } else if (fault->offset != TOKMAP_NO_OFFSET) {
         cli_member(out, "offset", cli_number(fault->offset));
     }
@@ -190,7 +187,7 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
                                          const struct verify_arguments *given, struct verify_report *report,
                                          struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct tokmap_verify_result result = TOKMAP_VERIFY_RESULT_INIT;
     const uint64_t faults = report->faults;
     dataset_warn(program, dataset, name);
@@ -200,10 +197,8 @@ static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, c
     options.progress = progressed;
     options.user = report;
     report->dataset = dataset;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    if (!status)
-        status = tokmap_dataset_verify(dataset, &options, &result, error);
+    cli_progress_start(&report->progress, "verifying", NULL, 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
+    const enum tokmap_status status = tokmap_dataset_verify(dataset, &options, &result, error);
     cli_progress_end(&report->progress);
     /* The status of the whole is printed if the library reported no fault by itself. */
     if (is_fault(status) && report->faults == faults)
@@ -222,8 +217,8 @@ static enum tokmap_status plan_verify_named(const char *plan, const struct tokma
                                             const struct verify_arguments *given, struct verify_report *report,
                                             struct verify_sum *sum, struct tokmap_error *error)
 {
-    cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-    report->progress.unit = "segments";
+    cli_progress_start(&report->progress, "verifying", "segments", 0,
+                       given->quiet ? CLI_PROGRESS_NONE : given->progress);
     const enum tokmap_status status = plan_check(plan, dataset, progressed, report, &sum->plan, error);
     cli_progress_end(&report->progress);
     if (is_fault(status))
@@ -235,9 +230,8 @@ static enum tokmap_status plan_verify_named(const char *plan, const struct tokma
 /* Returns whether an earlier source of the run reads the same dataset. */
 static bool is_repeated(const struct tokmap_run *run, uint64_t number, const char *data)
 {
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     for (uint64_t before = 0; before < number; before++)
-        if (!tokmap_run_source(run, before, &source) && !strcmp(source.data, data))
+        if (!strcmp(info_of_source(run, before).data, data))
             return true;
     return false;
 }
@@ -247,13 +241,13 @@ static enum tokmap_status run_verify(const struct tokmap_run *run, const char *n
                                      const struct verify_arguments *given, struct verify_report *report,
                                      struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    enum tokmap_status status = tokmap_run_info(run, &info), found = TOKMAP_OK;
+    const struct tokmap_run_info info = info_of_run(run);
+    enum tokmap_status status = TOKMAP_OK, found = TOKMAP_OK;
     const uint64_t datasets = info.sources + info.validations;
     for (uint64_t i = 0; i < datasets && (!status || is_fault(status)); i++) {
-        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-        status = tokmap_run_source(run, i, &source);
-        if (!status && !is_repeated(run, i, source.data))
+        const struct tokmap_source_info source = info_of_source(run, i);
+        status = TOKMAP_OK;
+        if (!is_repeated(run, i, source.data))
             status = dataset_verify(source.dataset, datasets == 1 ? name : source.data, given, report, sum, error);
         found = found ? found : status;
         if (source.plan && (!status || is_fault(status)))
@@ -319,27 +313,18 @@ static int verify_name(const struct cli_command *command, const struct verify_ar
     const enum tokmap_status status = is_plan ? plan_verify_named(name, NULL, given, &report, &sum, &error)
                                               : verify(name, given, &report, &sum, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-    (void)os_signals_release();
     cli_report_close(&report.out);
     cli_member(&report.out, "sound", cli_bool(status == TOKMAP_OK));
     if (is_plan) {
-        cli_member(&report.out, "rows", cli_number(sum.plan.rows));
-        cli_member(&report.out, "segments", cli_number(sum.plan.segments));
-        cli_member(&report.out, "tokens", cli_number(sum.plan.tokens));
+        cli_numbers(&report.out, "rows|segments|tokens", sum.plan.rows, sum.plan.segments, sum.plan.tokens);
     } else {
         cli_member(&report.out, "complete", cli_bool(status == TOKMAP_OK || (is_fault(status) && sum.result.bytes)));
-        cli_member(&report.out, "tokens", cli_number(sum.info.tokens));
-        cli_member(&report.out, "documents", cli_number(sum.info.documents));
-        cli_member(&report.out, "shards", cli_number(sum.info.shards));
-        cli_member(&report.out, "blocks", cli_number(sum.result.blocks));
-        cli_member(&report.out, "bytes", cli_number(sum.result.bytes));
+        cli_numbers(&report.out, "tokens|documents|shards|blocks|bytes", sum.info.tokens, sum.info.documents,
+                    sum.info.shards, sum.result.blocks, sum.result.bytes);
         cli_member(&report.out, "seconds", cli_real(seconds));
     }
     cli_report_end(&report.out);
-    if (os_signal_caught()) {
-        (void)fflush(stdout);
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, NULL);
     if (status && !is_fault(status))
         return cli_finish(program, command_failed(command, &error));
     if (!given->json && !given->quiet)

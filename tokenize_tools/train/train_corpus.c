@@ -12,6 +12,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "encode/ordered_workers.h"
+#include "engine/growing.h"
+#include "format/name_files.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -28,6 +31,192 @@ struct training {
     struct train_counter **counters; /* one per worker */
     uint32_t counter_count;
 };
+
+/*
+ * ---- the files of a trained vocabulary ----
+ *
+ * While a file is being written, its name ends in .partial; PREFIX.partial is the writer's lock. All files get their
+ * names as a group (name_files.h), which PREFIX.naming records, in the order in which they are listed: what has their
+ * names is removed before, also an old file that the new group does not have. So never is a file of the old group
+ * beside one of the new group. The next writer does what a killed one has left of that. If two processes write to the
+ * same prefix, the second one fails with ERROR_BUSY.
+ */
+
+#define TRAIN_FILES_MOST 4
+
+/* A file of a group: PREFIX and this ending. The last file of a group is always made. */
+struct train_file {
+    const char *ending;
+    bool made;
+};
+
+struct train_files {
+    char *lock; /* PREFIX.partial */
+    int lock_fd;
+    char *paths[TRAIN_FILES_MOST], *partials[TRAIN_FILES_MOST];
+    int fds[TRAIN_FILES_MOST]; /* -1: not open */
+    uint32_t count;
+    bool replace, made[TRAIN_FILES_MOST];
+    struct name_files group;
+};
+
+/* Refuses to replace a group, unless a killed writer has left it without its last file. */
+static enum tokmap_status exists_check(const struct train_files *files, struct tokmap_error *error)
+{
+    struct os_stat stat;
+    const uint32_t first = name_files_pending(&files->group) ? files->count - 1 : 0;
+    for (uint32_t i = first; i < files->count; i++)
+        if (!files->replace && !os_lstat(files->paths[i], &stat))
+            return error_set(error, TOKMAP_ERROR_EXISTS, files->paths[i], TOKMAP_NO_OFFSET,
+                             "the output already exists; choose another name, or use --force");
+    return TOKMAP_OK;
+}
+
+/* Creates a file and locks it. */
+static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_error *error)
+{
+    const int system = partial_file_open(path, NULL, NULL, fd);
+    return system ? partial_file_failed(system, path, error) : TOKMAP_OK;
+}
+
+/* Takes the lock, gives the files of a killed writer their names, and creates the partial files. One that it has left,
+ * and that is not made now, is removed. */
+static enum tokmap_status partials_open(struct train_files *files, struct tokmap_error *error)
+{
+    bool found = false;
+    enum tokmap_status status = partial_open(files->lock, &files->lock_fd, error);
+    if (!status)
+        status = exists_check(files, error);
+    if (!status)
+        status = name_files_complete(&files->group, true, false, &found, error);
+    files->replace = files->replace || found; /* whoever asked for no replacement has not seen them complete */
+    for (uint32_t i = 0; i < files->count && !status; i++) {
+        if (files->made[i])
+            status = partial_open(files->partials[i], &files->fds[i], error);
+        else
+            (void)os_unlink(files->partials[i]);
+    }
+    return status;
+}
+
+/* Removes the partial files and frees *files; accepts NULL. */
+static void train_files_abort(struct train_files *files)
+{
+    if (!files)
+        return;
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (files->fds[i] >= 0)
+            (void)os_unlink(files->partials[i]);
+        os_close(files->fds[i]);
+        free(files->paths[i]);
+        free(files->partials[i]);
+    }
+    if (files->lock_fd >= 0)
+        (void)os_unlink(files->lock);
+    os_close(files->lock_fd); /* last, as no other writer may use these names before */
+    free(files->lock);
+    name_files_free(&files->group);
+    free(files);
+}
+
+/* Creates the partial files and locks them. replace: existing files are replaced. count: 1 to TRAIN_FILES_MOST.
+ * Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO,
+ * ERROR_MEMORY. */
+static enum tokmap_status train_files_open(struct train_files **files, const char *prefix,
+                                           const struct train_file *names, uint32_t count, bool replace,
+                                           struct tokmap_error *error)
+{
+    assert(prefix && count && count <= TRAIN_FILES_MOST && names[count - 1].made);
+    *files = NULL;
+    if (!*path_name(prefix) || strchr(path_name(prefix), '\n'))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                         "the name of the output is empty, names a folder, or has a line end; give a prefix, for "
+                         "example data/web");
+    struct train_files *made = calloc(1, sizeof *made);
+    enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the output's names", sizeof *made);
+    if (status)
+        return status;
+    made->replace = replace;
+    made->count = count;
+    made->lock = path_ended(prefix, ".partial");
+    made->lock_fd = -1;
+    made->group = (struct name_files){.name = prefix, .beside = true};
+    bool complete = made->lock != NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        made->fds[i] = -1;
+        made->made[i] = names[i].made;
+        made->paths[i] = path_ended(prefix, names[i].ending);
+        made->partials[i] = made->paths[i] ? path_ended(made->paths[i], ".partial") : NULL;
+        complete = complete && made->partials[i];
+    }
+    if (!complete)
+        status = error_set_memory(error, "the output's names", strlen(prefix));
+    if (!status)
+        status = exists_check(made, error);
+    if (!status)
+        status = partials_open(made, error);
+    if (status)
+        train_files_abort(made);
+    else
+        *files = made;
+    return status;
+}
+
+static enum tokmap_status file_write(struct train_files *files, uint32_t i, const struct growing *g,
+                                     struct tokmap_error *error)
+{
+    if (g->failed)
+        return error_set_memory(error, "the vocabulary's files", g->count);
+    int system = os_write(files->fds[i], g->bytes, g->count);
+    if (!system)
+        system = os_sync(files->fds[i]);
+    if (system)
+        return error_set_system(error, system, files->partials[i], TOKMAP_NO_OFFSET, "the output cannot be written");
+    return TOKMAP_OK;
+}
+
+/* Writes the files that are made, synchronizes them with the disk, and renames them. *files is freed in any case. If
+ * writing fails, the partial files are removed. contents: one for each name. Statuses: OK, ERROR_EXISTS, ERROR_IO,
+ * ERROR_MEMORY. */
+static enum tokmap_status train_files_commit(struct train_files *files, const struct growing *contents,
+                                             struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < files->count && !status; i++)
+        if (files->made[i])
+            status = file_write(files, i, &contents[i], error);
+    if (!status)
+        status = exists_check(files, error);
+    /* All are of one level, so that what has their names is removed before the first of them gets its own. */
+    for (uint32_t i = 0; i < files->count && !status; i++) {
+        if (files->made[i])
+            name_files_add(&files->group, 1, strdup(files->partials[i]), strdup(files->paths[i]));
+        else
+            name_files_remove(&files->group, 1, strdup(files->paths[i]));
+    }
+    if (!status)
+        status = name_files_write(&files->group, true, NULL, NULL, error);
+    if (!status) {
+        for (uint32_t i = 0; i < files->count; i++) { /* they are the next writer's, if this one fails */
+            os_close(files->fds[i]);
+            files->fds[i] = -1;
+        }
+        bool found;
+        status = name_files_complete(&files->group, true, false, &found, error);
+    }
+    train_files_abort(files);
+    return status;
+}
+
+/* Returns the path of output number i, from 0, including the partial files; NULL if there are no more. Valid as long as
+ * `files`. */
+static const char *train_files_name(const struct train_files *files, uint32_t i)
+{
+    return i < files->count        ? files->paths[i]
+           : i < 2 * files->count  ? files->partials[i - files->count]
+           : i == 2 * files->count ? files->lock
+                                   : NULL;
+}
 
 /* ---- counting ---- */
 
@@ -153,16 +342,21 @@ static void forbidden_free(struct train_options *options)
     free((void *)(uintptr_t)options->forbidden);
 }
 
+static struct train_options merging_of(const struct train_corpus_options *options)
+{
+    return (struct train_options){.tokens = options->vocabulary - options->settings.special_count,
+                                  .min_frequency = options->min_frequency,
+                                  .progress = learning_progress,
+                                  .stop = asked_to_stop,
+                                  .user = (void *)(uintptr_t)options};
+}
+
 /* Learns byte-level BPE, and makes the contents of its files. */
 static enum tokmap_status merges_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
     struct train_vocabulary vocabulary = {0};
-    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
-                                    .min_frequency = options->min_frequency,
-                                    .progress = learning_progress,
-                                    .stop = asked_to_stop,
-                                    .user = (void *)(uintptr_t)options};
+    struct train_options merging = merging_of(options);
     enum tokmap_status status = forbidden_make(&options->settings, &merging, error);
     if (!status)
         status = train_merges(&vocabulary, t->pieces, &t->budget, &merging, error);
@@ -185,6 +379,8 @@ static enum tokmap_status characters_choose(struct training *t, struct train_cha
         train_characters_choose(characters, t->pieces, options->unigram.coverage, options->required,
                                 options->required_count, &t->budget, error);
     const uint64_t least = (uint64_t)characters->count + others;
+    t->result->characters = characters->count;
+    t->result->uncovered = characters->uncovered;
     if (status)
         return status;
     if (!characters->count)
@@ -225,8 +421,6 @@ static enum tokmap_status unigram_learn(struct training *t, struct growing *cont
         t->result->tokens = vocabulary.count + others - options->settings.special_count;
         t->result->trained_tokens =
             vocabulary.tokens + (options->unigram.bytes ? characters.uncovered_bytes : characters.uncovered);
-        t->result->characters = characters.count;
-        t->result->uncovered = characters.uncovered;
         unigram_write(contents, &vocabulary, &options->unigram, &options->settings);
         unigram_vocabulary_free(&vocabulary);
     }
@@ -242,19 +436,13 @@ static enum tokmap_status wordpiece_learn(struct training *t, struct growing *co
     const struct train_corpus_options *options = t->options;
     struct wordpiece_vocabulary vocabulary = {0};
     struct train_characters characters = {0};
-    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
-                                    .min_frequency = options->min_frequency,
-                                    .progress = learning_progress,
-                                    .stop = asked_to_stop,
-                                    .user = (void *)(uintptr_t)options};
+    struct train_options merging = merging_of(options);
     enum tokmap_status status = characters_choose(t, &characters, train_ids_least(options), error);
     if (!status)
         status = wordpiece_train(&vocabulary, t->pieces, &characters, &options->settings, &t->budget, &merging, error);
     if (!status) {
         t->result->tokens = vocabulary.merged.count + 1;
         t->result->trained_tokens = vocabulary.merged.trained_tokens;
-        t->result->characters = characters.count;
-        t->result->uncovered = characters.uncovered;
         wordpiece_write(contents, &vocabulary, &options->wordpiece, &options->settings);
     }
     wordpiece_vocabulary_free(&vocabulary);
@@ -320,22 +508,13 @@ static enum tokmap_status files_open(const struct train_corpus_options *options,
     return train_files_open(files, options->prefix, names, count, options->replace, error);
 }
 
-static enum tokmap_status learn(struct training *t, struct growing *contents, struct tokmap_error *error)
-{
-    switch (t->options->model) {
-    case TRAIN_UNIGRAM:
-        return unigram_learn(t, contents, error);
-    case TRAIN_WORDPIECE:
-        return wordpiece_learn(t, contents, error);
-    case TRAIN_BPE:
-    default:
-        return merges_learn(t, contents, error);
-    }
-}
+static enum tokmap_status (*const learners[])(struct training *, struct growing *, struct tokmap_error *) = {
+    [TRAIN_BPE] = merges_learn, [TRAIN_UNIGRAM] = unigram_learn, [TRAIN_WORDPIECE] = wordpiece_learn};
 
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
                                 struct train_corpus_result *result, struct tokmap_error *error)
 {
+    static const char *const unknown[] = {[TRAIN_UNIGRAM] = "<unk>", [TRAIN_WORDPIECE] = "[UNK]"};
     struct tokmap_error unused;
     struct training t = {.options = options, .result = result};
     struct growing contents[TRAIN_FILES_MOST] = {{NULL, 0, 0, false}};
@@ -354,13 +533,9 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     }
     const uint64_t counted = os_clock_ns();
     if (!status)
-        status = learn(&t, contents + has_config(options), error);
+        status = learners[options->model](&t, contents + has_config(options), error);
     if (!status && has_config(options))
-        train_write_config(contents,
-                           options->model == TRAIN_UNIGRAM     ? "<unk>"
-                           : options->model == TRAIN_WORDPIECE ? "[UNK]"
-                                                               : NULL,
-                           &options->settings);
+        train_write_config(contents, unknown[options->model], &options->settings);
     result->counting_seconds = (double)(counted - began) * 1e-9;
     result->learning_seconds = (double)(os_clock_ns() - counted) * 1e-9;
     if (!status)

@@ -3,15 +3,14 @@
  * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
  * pieces are counted in parallel, and issues are reported in the order of the input, as in packing
  * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h, train_unigram.h, wordpiece_train.h)
- * and its files are written (train_write.h, unigram_write.h).
+ * and its files are written (train_write.h).
  */
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
 
 #include "corpus/corpus.h"
-#include "encode/skip_limit.h"
-#include "train_files.h"
-#include "unigram_write.h"
+#include "encode/ordered_workers.h"
+#include "train_write.h"
 #include "wordpiece_train.h"
 
 enum train_stage { TRAIN_READING, TRAIN_LEARNING };

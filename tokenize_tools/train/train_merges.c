@@ -43,7 +43,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/table_key.h"
-#include "train_memory.h"
 #include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX

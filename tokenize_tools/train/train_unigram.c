@@ -442,8 +442,6 @@ static enum tokmap_status tokens_count(struct unigram_model *m, const struct fin
     probabilities_set(m);
     status = share(m, lot_best, m->words->count, true, error);
     v->tokens = m->total;
-    for (uint32_t p = 0; p < m->count && !status; p++)
-        v->log_likelihood += (double)m->sums[p] * m->scores[p];
     return status;
 }
 

@@ -18,7 +18,7 @@
 #define TOKMAP_TRAIN_TRAIN_UNIGRAM_H
 
 #include "train_merges.h"
-#include "unigram_words.h"
+#include "train_words.h"
 
 struct unigram_options {
     uint32_t pieces;  /* the wanted number, at least that of the characters */
@@ -41,7 +41,6 @@ struct unigram_vocabulary {
     float *scores;             /* natural logarithms of probabilities */
     uint8_t *bytes;            /* `pieces` points into this */
     uint64_t tokens;           /* of the text, without characters that are not covered */
-    double log_likelihood;     /* of the text: the sum of the scores of these tokens */
 };
 
 /* Trains. Free *vocabulary with unigram_vocabulary_free() after success. Statuses: OK, ERROR_LIMIT (the budget is too

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * train_write.h - what is in the files of a byte-level BPE vocabulary, which other libraries read:
+ * train_write.h - what is in the files of vocabularies, which other libraries read. Those of byte-level BPE:
  *
  *     PREFIX.specials.json   an object with the texts and ids of the special tokens; only if there are any
  *     PREFIX.tiktoken        a rank file, which has no special tokens
@@ -10,7 +10,7 @@
 #define TOKMAP_TRAIN_TRAIN_WRITE_H
 
 #include "engine/growing.h"
-#include "train_merges.h"
+#include "train_unigram.h"
 
 #define TRAIN_WRITE_FILES 3
 
@@ -30,9 +30,6 @@ void train_write(struct growing *contents, const struct train_vocabulary *vocabu
 void train_write_head(struct growing *g, const struct train_text *zero, uint64_t first,
                       const struct train_settings *settings);
 
-/* Returns the id of the special token with this text, or -1. first: the id of the first one. */
-int64_t train_special(const struct train_settings *settings, uint64_t first, const char *text);
-
 /* Appends a tokenizer_config.json, in which transformers looks for the class and for what the special tokens mean.
  * unknown: the text of the token for what is unknown, or NULL. */
 void train_write_config(struct growing *g, const char *unknown, const struct train_settings *settings);
@@ -42,5 +39,33 @@ void train_write_config(struct growing *g, const char *unknown, const struct tra
  * writes *count bytes, or returns false if the text has another character or is empty. `into` has room for
  * special->count bytes. */
 bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count);
+
+/*
+ * The files of a Unigram vocabulary:
+ *
+ *     PREFIX.model   a model of SentencePiece
+ *     PREFIX.json    a tokenizer.json of Hugging Face
+ *
+ * Both have the same ids: <unk>, the 256 bytes if there are any, the pieces in descending order of their scores, and
+ * the special tokens. They do not normalize text: they only write spaces as U+2581.
+ */
+
+struct unigram_settings {
+    struct train_word_rules rules;
+    bool bytes;      /* characters that are not in the vocabulary become tokens of their bytes, not <unk> */
+    double coverage; /* of characters, as in unigram_words_make() */
+    uint32_t longest;
+};
+
+/* Returns how many ids the files have besides those of pieces. */
+uint32_t unigram_write_others(const struct unigram_settings *unigram, const struct train_settings *settings);
+
+/* Returns the texts that no piece may have, because other tokens have them, and sets their number; NULL if there is no
+ * memory. The caller frees the array, and the settings outlive it. */
+struct train_text *unigram_write_forbidden(const struct train_settings *settings, uint32_t *count);
+
+/* Makes the contents of the files, in the order of the list above. */
+void unigram_write(struct growing *contents, const struct unigram_vocabulary *vocabulary,
+                   const struct unigram_settings *unigram, const struct train_settings *settings);
 
 #endif

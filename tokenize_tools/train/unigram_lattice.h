@@ -10,7 +10,43 @@
 #ifndef TOKMAP_TRAIN_UNIGRAM_LATTICE_H
 #define TOKMAP_TRAIN_UNIGRAM_LATTICE_H
 
-#include "unigram_trie.h"
+#include "train_pieces.h"
+
+#define TRIE_NO_PIECE UINT32_MAX
+
+struct trie_node {
+    uint32_t base, parent;
+    uint32_t piece;    /* its number, or TRIE_NO_PIECE */
+    float probability; /* of the piece */
+};
+
+/* The pieces of a Unigram model over the numbers of characters, with their probabilities: a double array, in which the
+ * child of a node for character c is the node base + c if that node names it as its parent. */
+struct unigram_trie {
+    struct trie_node *nodes; /* the root is number 0 */
+    uint32_t *node_of;       /* the node of each piece */
+    uint64_t count;          /* of nodes */
+    uint32_t piece_count;
+};
+
+/* A piece: characters by their numbers, which are 1 or more. */
+struct unigram_piece {
+    const uint32_t *codes;
+    uint32_t count;
+};
+
+/* Builds the trie of distinct pieces in ascending order. largest: the largest number of a character. All probabilities
+ * are 0. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status unigram_trie_make(struct unigram_trie *trie, const struct unigram_piece *pieces, uint32_t count,
+                                     uint32_t largest, struct train_budget *budget, struct tokmap_error *error);
+void unigram_trie_free(struct unigram_trie *trie, struct train_budget *budget);
+
+static inline const struct trie_node *trie_step(const struct unigram_trie *trie, const struct trie_node *from,
+                                                uint32_t code)
+{
+    const struct trie_node *to = &trie->nodes[from->base + code];
+    return to->parent == (uint32_t)(from - trie->nodes) ? to : NULL;
+}
 
 #define LATTICE_RUN 2048 /* characters of a run, at most */
 
@@ -18,11 +54,11 @@
 struct unigram_lattice {
     const struct unigram_trie *trie;
     double unknown;
-    uint32_t longest; /* characters of a piece, at most */
-    double *forward, *backward;
-    int32_t *shifts; /* of forward[i]: it is that many times scaled */
+    uint32_t longest;           /* characters of a piece, at most */
+    double *forward, *backward; /* `forward` begins the memory of all that follow */
+    int32_t *shifts;            /* of forward[i]: it is that many times scaled */
     struct lattice_edge *edges;
-    uint64_t edge_room;
+    uint64_t memory; /* bytes */
     struct lattice_step {
         uint32_t piece, length; /* the piece that ends here in the best way, and its characters */
     } * best;

@@ -11,7 +11,7 @@
 #ifndef TOKMAP_TRAIN_UNIGRAM_SEEDS_H
 #define TOKMAP_TRAIN_UNIGRAM_SEEDS_H
 
-#include "unigram_words.h"
+#include "train_words.h"
 
 struct unigram_seed {
     uint64_t score; /* characters times occurrences */

@@ -14,7 +14,7 @@
 #ifndef TOKMAP_TRAIN_WORDPIECE_TRAIN_H
 #define TOKMAP_TRAIN_WORDPIECE_TRAIN_H
 
-#include "train_characters.h"
+#include "train_words.h"
 #include "train_write.h"
 #include "words/wp_characters.h"
 

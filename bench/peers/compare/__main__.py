@@ -4,8 +4,8 @@
     python3 bench/peers/compare TABLE --data NAME --bin FILE --width 2 --count N [OPTION]...
 
 TABLE is a file of the folder tables. Each has a function measure(report, tokens, options), and perhaps
-add_arguments(parser) for options of its own. The options are those of
-tokmap-bench, in the same words, and those of main() below.
+add_arguments(parser) for options of its own, and PACKAGES: then all of this program runs in the Python that has them.
+The options are those of tokmap-bench, in the same words, and those of main() below.
 """
 import argparse
 import importlib
@@ -21,7 +21,6 @@ def arguments(known):
     parser = argparse.ArgumentParser(prog="compare", description="Measures other systems for tokmap-bench compare.")
     parser.add_argument("table", choices=known, metavar="TABLE", help=", ".join(known))
     parser.add_argument("--data", help="the tokmap dataset")
-    parser.add_argument("--run", help="the run file that named the dataset, if there was one")
     parser.add_argument("--bin", help="the same tokens in one flat file")
     parser.add_argument("--files", help="a text with the paths of the dataset's own files of tokens, a line each")
     parser.add_argument("--width", type=int, default=2, help="bytes per token in that file")
@@ -29,7 +28,6 @@ def arguments(known):
     parser.add_argument("--eod", type=int, help="the token at the end of each document")
     parser.add_argument("--seq-len", type=int, default=2048)
     parser.add_argument("--rows", type=int, default=8, help="rows of a batch")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=0, help="interleaved repeats (0: the table's default)")
     parser.add_argument("--seconds", type=float, default=0, help="length of a repeat (0: the table's default)")
     parser.add_argument("--peers", default="", help="the systems to measure, with commas between them (default: all)")
@@ -82,6 +80,17 @@ def stopped(number, frame):
 
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+AGAIN = "TOKMAP_COMPARE_AGAIN"  # in the environment: this is the Python that has the table's packages
+
+
+def enter_python(packages, options, report, lines):
+    """Runs this program again in the Python that has the packages, which is seldom the one that was started."""
+    import driver
+    import setup
+    if AGAIN not in os.environ:
+        python = setup.Setup(options, report).python_with(list(packages), packages[-1])
+        os.dup2(lines, 1)
+        os.execve(python, [python, "-B", *sys.argv], {**driver.environment(options), AGAIN: "1"})
 
 
 def main():
@@ -92,21 +101,28 @@ def main():
     import setup
     from report import Absent, Report
     options = arguments(setup.names_in("tables"))
+    table, report = importlib.import_module(f"tables.{options.table}"), Report(lines)
+    packages = getattr(table, "PACKAGES", ())
     for number in ENDING:
         signal.signal(number, stopped)
-    made = [] if options.work else [tempfile.mkdtemp(prefix="tokmap-compare-")]
-    options.work = os.path.abspath(options.work or made[0])
-    # Systems have temporary files, and some of them empty folders there: litdata removes all of data/ and chunks/.
-    made.append(tempfile.mkdtemp(prefix="tokmap-"))  # its path is short, because it is a part of names of sockets
-    os.environ["TMPDIR"], tempfile.tempdir = made[-1], None
-    options.data_files = lines_of(options.files)
-    report = Report(lines)
+    made = []
     try:
-        tokens = tokens_of(options, failed)
-        importlib.import_module(f"tables.{options.table}").measure(report, tokens, options)
+        if packages:
+            enter_python(packages, options, report, lines)
+        made = [] if options.work else [tempfile.mkdtemp(prefix="tokmap-compare-")]
+        options.work = os.path.abspath(options.work or made[0])
+        # Systems have temporary files, and some of them empty folders there: litdata removes all of data/ and chunks/.
+        made.append(tempfile.mkdtemp(prefix="tokmap-"))  # its path is short, because it is a part of names of sockets
+        os.environ["TMPDIR"], tempfile.tempdir = made[-1], None
+        options.data_files = lines_of(options.files)
+        table.measure(report, tokens_of(options, failed), options)
         return 0
     except Absent as problem:
-        return failed(problem)
+        if not packages:
+            return failed(problem)
+        report.absent(options.table, packages[-1], problem)
+        report.answer("Nothing could be measured; the row says why.")
+        return 0
     except driver.Failed as problem:
         return failed(problem)
     except BrokenPipeError:

@@ -35,7 +35,6 @@ and a loader has
                 again, as a training loop would do, which counts
     state()     what `resume` accepts, picklable, for the batch after the last one; None if the system has nothing. In
                 another process, open(..., resume=state) continues there
-    pickled()   (optional) the bytes that are pickled to start one worker, or None
     close()     ends its workers and threads
 
 A system that is a program has command(options, tokens) -> arguments instead of about(), convert(), and open(); see
@@ -137,10 +136,14 @@ class Child:
     def send(self, do, **fields):
         """Sends a command without waiting: several children can so work at the same time."""
         try:
-            self._process.stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+            self._process.stdin.write(self.line(do, fields).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
             pass  # it has ended, and answer() says how
+
+    def line(self, do, fields):
+        """A command as a line."""
+        return json.dumps({"do": do, **fields})
 
     def answer(self, wait=WAIT, watch=None):
         """Waits for the answer to the oldest command that was sent."""
@@ -269,21 +272,10 @@ class Driver(Child):
         the inputs moved by one token}."""
         return self._after_hello("take", WAIT, batches=batches, places=places)
 
-    def epoch(self, places):
-        """Takes as many batches in the system's own order as an epoch has, of other tokens: `places` is a Tokens whose
-        tokens are their own places. The loader is closed before. Returns {"rows": delivered, "repeated": of these, the
-        rows that had come before, "wrong": rows whose tokens do not follow each other, "lost": tokens that were in no
-        target}."""
-        return self._after_hello("epoch", WAIT, places=places.to_json(), folder=self.folder, options=self.more)
-
     def state(self):
         """{"state": the state as a text that open(resume=...) accepts, or None; "bytes": its pickled size;
         "seconds"}."""
         return self._after_hello("state", WAIT)
-
-    def pickled(self):
-        """The bytes that are pickled for one worker, or None."""
-        return self._after_hello("pickled", WAIT)["bytes"]
 
     def close_loader(self):
         """Closes the loader, not the process."""
@@ -301,14 +293,8 @@ class NativeDriver(Driver):
         self.more, self.tokens, self._hello = dict(more or {}), tokens, None
         self.send("hello")
 
-    def send(self, do, **fields):
-        words = self.WORDS.get(do, ())
-        line = " ".join([do, *(str(fields[word]) for word in words if fields[word] is not None)])
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            pass  # it has ended, and answer() says how
+    def line(self, do, fields):
+        return " ".join([do, *(str(fields[word]) for word in self.WORDS.get(do, ()) if fields[word] is not None)])
 
     def take(self, batches, places=0):
         found = super().take(batches, places)
@@ -318,13 +304,6 @@ class NativeDriver(Driver):
     def convert(self):
         return 0.0
 
-    def pickled(self):
-        return None
-
-    def epoch(self, places):
-        """None: a program has one dataset. Its order is that of the same system in Python."""
-        return None
-
 
 def driver_of(options, python, system, tokens, more=None):
     """The Driver, or NativeDriver, of a system."""
@@ -333,11 +312,11 @@ def driver_of(options, python, system, tokens, more=None):
     return Driver(options, python, system, tokens, more)
 
 
-def ask_script(options, python, path, request, wait=WAIT, watch=None):
+def ask_script(options, python, path, request, wait=WAIT, do="call"):
     """Runs a script of a table, whose main program is `driver.answer_requests(function)`, for one request (a dict), and
-    returns the dict that its function(**request) returned."""
+    returns the dict that its function(**request) returned. do: a word that the function gets, too."""
     with Child(options, [python, path]) as child:
-        return child.ask("call", wait, watch, **request)
+        return child.ask(do, wait, **request)
 
 
 # ---- the child's side ----
@@ -450,36 +429,6 @@ class _Session:
             sums += measure.row_sums(inputs, targets, self.tokens.seq_len)
         return {"sums": sums, "places": found, "shifted": shifted}
 
-    def do_epoch(self, places, folder, options):
-        self.do_close()
-        kept, self.tokens = self.tokens, Tokens.from_json(places)
-        try:
-            if hasattr(self.system, "convert"):
-                os.makedirs(folder, exist_ok=True)
-                self.system.convert(self.tokens, folder)
-            self.arguments = dict(options, order="own")
-            self.loader = self.system.open(self.tokens, folder, **self.arguments)
-            return self._count_epoch()
-        finally:
-            self.do_close()
-            self.tokens = kept
-
-    def _count_epoch(self):
-        tokens, rows, repeated, wrong, seen = self.tokens, 0, 0, 0, set()
-        targets = bytearray(tokens.count)
-        for _ in range(tokens.windows(getattr(self.system, "DISJOINT", False)) // tokens.rows):
-            for one, two in measure.rows_of(*self.next(), tokens.seq_len):
-                place = int.from_bytes(one[:8], "little", signed=True)
-                right = array.array("q", range(place, place + tokens.seq_len + 1)).tobytes()
-                rows += 1
-                if one != right[:-8] or two != right[8:] or place < 0 or place + tokens.seq_len >= tokens.count:
-                    wrong += 1
-                    continue
-                repeated += place in seen
-                seen.add(place)
-                targets[place + 1:place + 1 + tokens.seq_len] = b"\1" * tokens.seq_len
-        return {"rows": rows, "repeated": repeated, "wrong": wrong, "lost": targets.count(0)}
-
     def do_state(self):
         begun = time.monotonic()
         state = self.loader.state()
@@ -488,9 +437,6 @@ class _Session:
             return {"state": None, "bytes": 0, "seconds": seconds}
         pickled = pickle.dumps(state)
         return {"state": base64.b64encode(pickled).decode(), "bytes": len(pickled), "seconds": seconds}
-
-    def do_pickled(self):
-        return {"bytes": self.loader.pickled() if hasattr(self.loader, "pickled") else None}
 
     def do_close(self):
         if self.loader is not None:

@@ -171,15 +171,6 @@ def memory_bytes(pids, data=()):
     return total
 
 
-def shared_bytes():
-    """The bytes that are used in /dev/shm, by all programs; 0 where there is none."""
-    try:
-        found = os.statvfs("/dev/shm")
-    except OSError:
-        return 0
-    return (found.f_blocks - found.f_bfree) * found.f_frsize
-
-
 # ---- the page cache ----
 
 

@@ -76,16 +76,6 @@ class Tokens:
             numbers.fromfile(file, os.path.getsize(path) // 8)
         return numbers
 
-    def places(self, count=60000, seq_len=64):
-        """Other tokens, each of which is its own place in its file: what is delivered of them says what was lost or
-        repeated. At most 65536, since every system can have tokens of 2 bytes."""
-        path = os.path.join(self.work, "places.bin")
-        if not os.path.exists(path):
-            with open(path + ".new", "wb") as file:
-                array.array("H", range(count)).tofile(file)
-            os.rename(path + ".new", path)
-        return Tokens(path, 2, count, seq_len, self.rows, self.work, f"raw:{path},width=2")
-
     # ---- the reference ----
 
     def first_windows(self, order, rows, disjoint=False):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The training loop that all tables share, and what it reads from: torch's DataLoader over a memory map, and tokmap.
+"""The training loop that some tables share, and what it reads from: torch's DataLoader over a memory map, and tokmap.
 
-Every table answers one question about one loop:
+Each of these tables answers one question about one loop:
 
     for batch in loader:
         step(batch)
@@ -32,6 +32,8 @@ import warnings
 import measure
 from report import Absent
 
+PACKAGES = ("numpy", "torch")  # a table with PACKAGES runs in the Python that has them
+
 
 def needed(name):
     """Imports a module. Raises Absent with the reason, for a row that says why it is absent."""
@@ -58,10 +60,6 @@ def torch_for_tables():
     # torch warns of more workers than processors, which is what a table of worker counts is about.
     warnings.filterwarnings("ignore", message="This DataLoader will create")
     return torch
-
-
-def has_gpu(torch):
-    return torch.cuda.is_available()
 
 
 def setting(options, name, default):
@@ -143,10 +141,6 @@ class Variant:
     def open(self, numbers):
         raise NotImplementedError
 
-    def first_tokens(self, numbers):
-        """Where in the file the windows with these numbers begin."""
-        return [i * self.tokens.seq_len for i in numbers]
-
     def close(self):
         """Ends processes and threads, which the processor time of a pass includes."""
 
@@ -154,15 +148,14 @@ class Variant:
 class TorchVariant(Variant):
     """torch's DataLoader. `settings` are passed to it, and `batched` chooses BatchedWindows."""
 
-    def __init__(self, name, tokens, batched=False, dataset=None, loader=None, **settings):
-        self.settings = {key: value for key, value in settings.items() if value is not None}
-        self.tokens, self.batched, self.dataset, self.made, self.loader = tokens, batched, dataset, None, loader
+    def __init__(self, name, tokens, batched=False, dataset=None, **settings):
+        self.settings, self.tokens, self.batched, self.dataset, self.made = settings, tokens, batched, dataset, None
         said = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         super().__init__(name, f"{'__getitems__ and no collating' if batched else '__getitem__'}"
                                f"{', ' if said else ''}{said}")
 
     def open(self, numbers):
-        kind = self.loader or needed("torch.utils.data").DataLoader
+        kind = needed("torch.utils.data").DataLoader
         dataset = self.dataset or (BatchedWindows if self.batched else Windows)(self.tokens)
         collate = {"collate_fn": unchanged} if self.batched else {}
         self.made = kind(dataset, batch_size=self.tokens.rows, sampler=numbers, drop_last=True, **collate,
@@ -214,25 +207,21 @@ class TokmapVariant(Variant):
     """tokmap's loader, with a thread that works ahead. Its order is that of the run, so it takes no list of windows."""
     own_order = True
 
-    def __init__(self, name, tokens, data=None, device="cpu", order="shuffle", rows=None, **settings):
-        super().__init__(name, f"run.loader(fields=\"inputs targets\", dtype=int64, device={device}), order {order}")
-        self.tokens = tokens
-        self.data = data or tokens.name or f"raw:{tokens.path},width={tokens.width}"
-        self.seq_len, self.rows, self.order, self.device = tokens.seq_len, rows or tokens.rows, order, device
-        self.settings, self.made, self.run = settings, None, None
+    def __init__(self, name, tokens, device="cpu"):
+        super().__init__(name, f"run.loader(fields=\"inputs targets\", dtype=int64, device={device}), order shuffle")
+        self.tokens, self.device = tokens, device
+        self.data = tokens.name or f"raw:{tokens.path},width={tokens.width}"
+        self.made = self.run = None
 
     def open(self, numbers):
         tokmap, torch = needed("tokmap"), needed("torch")
-        self.run = tokmap.Run(data=self.data, seq_len=self.seq_len, batch=self.rows, seed=1, order=self.order)
-        self.made = self.run.loader(rank=0, world=1, fields="inputs targets", dtype=torch.int64, device=self.device,
-                                    **self.settings)
+        self.run = tokmap.Run(data=self.data, seq_len=self.tokens.seq_len, batch=self.tokens.rows, seed=1,
+                              order="shuffle")
+        self.made = self.run.loader(rank=0, world=1, fields="inputs targets", dtype=torch.int64, device=self.device)
         return self
 
     def __iter__(self):
         return iter(self.made)
-
-    def state_dict(self):
-        return self.made.state_dict()
 
     def close(self):
         for each in (self.made, self.run):
@@ -262,8 +251,8 @@ def on(batch, device, non_blocking=True):
     return batch if device == "cpu" or hasattr(batch, "inputs") else batch.to(device, non_blocking=non_blocking)
 
 
-#: The batches of the epoch that "with start" speaks of.
-EPOCH = 1000
+#: The batches of the epoch that "with start" speaks of, and the epochs of a pass.
+EPOCH, EPOCHS = 1000, 2
 
 
 class Pass:
@@ -285,10 +274,10 @@ class Pass:
         return EPOCH / (around + (EPOCH - 1) / self.rate)
 
 
-def run_pass(variant, numbers, rows, epochs=2, step=None):
+def run_pass(variant, numbers, rows, step, epochs=EPOCHS):
     """Runs the loop over `epochs` epochs, each of len(numbers) // rows batches. The loader is made and closed
     inside."""
-    step, found, batches, clock = step or step_on(), Pass(), len(numbers) // rows, time.perf_counter
+    found, batches, clock = Pass(), len(numbers) // rows, time.perf_counter
     if batches < 2:
         raise ValueError(f"an epoch has {batches} batches: at least 2 are needed to leave out the first one")
     cpu, began = measure.own_cpu_seconds(), clock()
@@ -316,14 +305,14 @@ def run_pass(variant, numbers, rows, epochs=2, step=None):
     return found
 
 
-#: Batches of the pass before the first turn.
-WARM_UP = 16
+#: Batches of the pass before the first turn, and the most and the least batches of an epoch.
+WARM_UP, MOST, LEAST = 16, 20000, 8
 
 
-def warm_up(variant, tokens, seconds, epochs, step, run, least, most=20000):
-    """Runs a short pass, and returns how many batches an epoch has so that `epochs` epochs take about `seconds`."""
-    found = run(variant, window_order(tokens.windows(), WARM_UP * tokens.rows), tokens.rows, epochs=1, step=step)
-    return max(least, min(most, int(seconds / epochs * found.rate)))
+def warm_up(variant, tokens, seconds, run):
+    """Runs a short pass, and returns how many batches an epoch has so that a pass takes about `seconds`."""
+    found = run(variant, window_order(tokens.windows(), WARM_UP * tokens.rows), tokens.rows, epochs=1)
+    return max(LEAST, min(MOST, int(seconds / EPOCHS * found.rate)))
 
 
 def check(variant, tokens, batches=8):
@@ -342,7 +331,7 @@ def check(variant, tokens, batches=8):
             if variant.own_order:
                 firsts = [place.first_token for place in batch.places]
             else:
-                firsts = variant.first_tokens(numbers[done:done + rows])
+                firsts = [i * length for i in numbers[done:done + rows]]
             wanted = numpy.stack([array[first:first + length + 1] for first in firsts]).astype(numpy.int64)
             if not (numpy.array_equal(inputs, wanted[:, :-1]) and numpy.array_equal(targets, wanted[:, 1:])):
                 return "no", f"batch {done // rows} differs from the file at its windows"
@@ -369,57 +358,30 @@ def ratios(after, before):
     return [one / other for one, other in zip(after, before)]
 
 
-def core_ticks():
-    """{core: (busy, all)} in ticks, from /proc/stat. Time that the hypervisor gave to others counts as neither."""
-    found = {}
-    with open("/proc/stat", encoding="ascii") as file:
-        for line in file:
-            words = line.split()
-            if words[0].startswith("cpu") and words[0] != "cpu":
-                ticks = [int(word) for word in words[1:8]]
-                idle = ticks[3] + ticks[4]
-                found[int(words[0][3:])] = sum(ticks) - idle, sum(ticks)
-    return found
-
-
-def core_shares(before, after):
-    """{core: percent busy} between two readings of core_ticks()."""
-    return {core: 100 * (after[core][0] - before[core][0]) / max(1, after[core][1] - before[core][1])
-            for core in after if core in before}
-
-
-def usable_cores():
-    return len(os.sched_getaffinity(0))
-
-
-def pass_seconds(options, passes, whole=30.0):
-    """How long each of `passes` passes may take: what --seconds says, but all together about `whole` seconds."""
-    return min(setting(options, "seconds", 1.0), whole / max(1, passes))
+def turn_seconds(options, turns, whole=30.0):
+    """How long each turn may take: what --seconds says, but all together about `whole` seconds."""
+    return min(setting(options, "seconds", 1.0), whole / max(1, turns))
 
 
 def repeats_of(options):
     return int(setting(options, "repeats", 7))
 
 
-def run_variants(report, table, variants, tokens, options, epochs=2, step=None, run=None, whole=30.0,
-                 checked=True, least=8):
+def run_variants(report, table, variants, tokens, options, run):
     """Checks, warms up, and measures the variants in turns. Prints what is known of each and returns {name: [passes]}
-    of the rows that work. run(variant, numbers, rows, epochs, step) stands for run_pass() in a table that measures
-    more. checked: whether check() knows what a row delivers; it may be a function of the variant. least: batches of
-    an epoch, however long they take."""
-    repeats, run, batches = repeats_of(options), run or run_pass, {}
-    seconds = pass_seconds(options, repeats * len(variants), whole)
+    of the rows that work. run(variant, numbers, rows, epochs): run_pass() with the step of the row."""
+    repeats, batches = repeats_of(options), {}
+    seconds = turn_seconds(options, repeats * len(variants))
     for done, variant in enumerate(variants):
         report.progress(done, (1 + repeats) * len(variants), f"{table}: checking {variant.name}")
         try:
-            equal = check(variant, variant.tokens) if (checked(variant) if callable(checked) else checked) else None
-            batches[variant.name] = warm_up(variant, tokens, seconds, epochs, step, run, least)
+            equal = check(variant, variant.tokens)
+            batches[variant.name] = warm_up(variant, tokens, seconds, run)
         except Exception as problem:
             report.absent(table, variant.name, str(problem) if isinstance(problem, Absent) else failure(problem))
             continue
         report.about(variant.name, variant.options)
-        if equal:
-            report.equal(table, variant.name, *equal)
+        report.equal(table, variant.name, *equal)
     work = [variant for variant in variants if variant.name in batches]
     found = {variant.name: [] for variant in work}
     numbers = window_order(tokens.windows(), max(batches.values(), default=0) * tokens.rows)
@@ -428,15 +390,14 @@ def run_variants(report, table, variants, tokens, options, epochs=2, step=None, 
         if variant.name not in found:
             continue
         try:
-            found[variant.name].append(run(variant, numbers[:batches[variant.name] * tokens.rows], tokens.rows,
-                                           epochs=epochs, step=step))
+            found[variant.name].append(run(variant, numbers[:batches[variant.name] * tokens.rows], tokens.rows, EPOCHS))
         except Exception as problem:
             del found[variant.name]
             report.absent(table, variant.name, f"it failed while it was measured: {failure(problem)}")
     if found:
         least, most = min(batches.values()), max(batches.values())
         report.note(f"Warm-up: {WARM_UP} batches of every row. Then {repeats} interleaved passes a row, each "
-                    f"of about {seconds:.2g} s: {epochs} epochs of {least:,} to {most:,} batches of {tokens.rows} rows "
+                    f"of about {seconds:.2g} s: {EPOCHS} epochs of {least:,} to {most:,} batches of {tokens.rows} rows "
                     f"of {tokens.seq_len} tokens, int64. Every pass makes its loader and ends it.")
     return found
 
@@ -460,36 +421,3 @@ def sentence(clauses):
     """One sentence of several clauses."""
     text = "; ".join(clause for clause in clauses if clause)
     return text[:1].upper() + text[1:] + "."
-
-
-def faster(one, other):
-    """Whether a row is faster than another one that was measured in the same turns, beyond doubt."""
-    ratio = measure.Ratio(one, other)
-    return ratio.distinguishable and ratio.ratio > 1
-
-
-def knee(rates):
-    """Where more stops paying. rates: {size: rates of the turns}. The smallest size that is faster than the first one and
-    that no larger size exceeds; the first one, if none is faster."""
-    first, *others = sorted(rates)
-    better = [size for size in others if faster(rates[size], rates[first])]
-    if not better:
-        return first
-    for size in better:
-        if not any(faster(rates[more], rates[size]) for more in others if more > size):
-            return size
-    return max(better, key=lambda size: median(rates[size]))
-
-
-def by_core(shares, most=16):
-    """{title: values of the turns} of what core_shares() returned in each turn. Of more than `most` cores, only the
-    median and the busiest one are shown."""
-    cores = sorted(set.intersection(*(set(each) for each in shares))) if shares else []
-    if len(cores) <= most:
-        return {f"core{core}_percent": [each[core] for each in shares] for core in cores}
-    return {"median_core_percent": [median([each[core] for core in cores]) for each in shares],
-            "busiest_core_percent": [max(each[core] for core in cores) for each in shares]}
-
-
-def mean(values):
-    return statistics.fmean(values)

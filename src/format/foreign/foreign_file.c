@@ -2,6 +2,7 @@
 /* foreign_file.c - see foreign_file.h. */
 #include "foreign_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,10 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "datatrove.h"
+#include "foreign_formats.h"
 #include "format/shard_file.h"
-#include "llmc.h"
 #include "npy.h"
 #include "platform/os.h"
-#include "raw_tokens.h"
 #include "text/json_scan.h"
 #include "text/path.h"
 
@@ -289,6 +288,7 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
 enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kind, const char *path,
                                 const struct foreign_words *words, struct tokmap_error *error)
 {
+    assert(kind != FOREIGN_UNNAMED);
     struct os_stat found;
     memset(file, 0, sizeof *file);
     file->fd = file->documents_fd = -1;
@@ -334,14 +334,7 @@ static enum tokmap_status probe(struct hash_state *hash, const struct foreign_pa
                                 struct tokmap_error *error)
 {
     uint8_t bytes[SAMPLE_BYTES];
-    uint64_t first = 0, last = count;
-    while (last - first > 1) {
-        const uint64_t middle = first + (last - first) / 2;
-        if (parts[middle].start <= at)
-            first = middle;
-        else
-            last = middle;
-    }
+    uint64_t first = last_at_most(&parts->start, sizeof *parts, count, at);
     for (uint64_t left = SAMPLE_BYTES; first < count && left; first++) {
         const struct foreign_part *part = &parts[first];
         const uint64_t offset = at - part->start, here = min64(left, part->bytes - offset);

@@ -11,7 +11,6 @@
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_FILE_H
 
 #include "foreign_index.h"
-#include "foreign_layout.h"
 #include "foreign_name.h"
 
 struct foreign_file {
@@ -46,9 +45,9 @@ char *foreign_tokens_path(enum foreign_kind kind, const char *path);
  * NULL without memory. */
 char *foreign_index_path(const char *tokens_path);
 
-/* Opens the file that `path` names. Its document index is read with pread until foreign_bytes_map() maps it. On failure
- * *file needs no foreign_close(). Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT,
- * ERROR_TRUNCATED, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+/* Opens the file that `path` names, of a kind that is not FOREIGN_UNNAMED. Its document index is read with pread until
+ * foreign_bytes_map() maps it. On failure *file needs no foreign_close(). Statuses: OK, ERROR_NOT_FOUND, ERROR_IO,
+ * ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kind, const char *path,
                                 const struct foreign_words *words, struct tokmap_error *error);
 void foreign_close(struct foreign_file *file);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "format/element.h"
 #include "tokmap/tokmap.h"
 
 enum foreign_kind {
@@ -57,5 +58,18 @@ enum tokmap_status foreign_name_parse(struct foreign_name *parsed, const char *n
  * the other formats' headers. */
 enum tokmap_status foreign_words_check(const struct foreign_words *words, enum foreign_kind kind, const char *name,
                                        struct tokmap_error *error);
+
+/* What the header of a file says about its tokens. Token i has element_bytes(element) bytes at offset + i *
+ * element_bytes(element) of a file of `bytes` bytes. The parsers return this struct only if tokens, element, offset,
+ * and bytes agree, so none of these products overflows. */
+struct foreign_layout {
+    enum element element;
+    uint64_t offset;
+    uint64_t tokens;
+    uint64_t bytes;
+    uint64_t eod_id, bos_id; /* ids that the format prescribes; TOKMAP_NO_ID if it prescribes none */
+};
+
+#define FOREIGN_BYTES_MAX ((uint64_t)1 << 62) /* of a token file; as for a .bin (FORMAT.md) */
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "foreign_layout.h"
+#include "foreign_name.h"
 #include "tokmap/tokmap.h"
 
 /* The most bytes of a file that npy_parse() needs: a header of an array of integers has about 100. */

@@ -11,10 +11,10 @@
 #include "common/error.h"
 #include "format/index_reader.h"
 #include "format/index_writer.h"
-#include "format/mask_writer.h"
 #include "format/partial_file.h"
 #include "format/shard_commit.h"
 #include "format/shard_file.h"
+#include "format/shard_mask.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -153,26 +153,11 @@ enum tokmap_status store_index_open(struct store_index **writer, const char *ind
 enum tokmap_status store_index_ends(struct store_index *writer, const uint64_t *ends, uint64_t count,
                                     struct tokmap_error *error)
 {
-    enum { BATCH = 512 };
-    uint32_t lows[BATCH];
-    int system = 0;
-    for (uint64_t done = 0; done < count && !system;) {
-        const size_t part = (size_t)min64(count - done, BATCH);
-        for (size_t i = 0; i < part; i++) {
-            const uint64_t end = ends[done + i];
-            assert(end >= writer->last_end);
-            lows[i] = (uint32_t)end;
-            for (; writer->carries < end >> 32 && !system; writer->carries++) {
-                const uint64_t document = writer->documents + i;
-                system = spill_add(&writer->carry_spill, &document, sizeof document);
-            }
-            writer->last_end = end;
-        }
-        if (!system)
-            system = index_writer_add(&writer->writer, lows, part * sizeof lows[0]);
-        writer->documents += part;
-        done += part;
-    }
+    assert(!count || ends[0] >= writer->last_end);
+    const int system =
+        index_writer_ends(&writer->writer, &writer->carry_spill, &writer->carries, writer->documents, 0, ends, count);
+    writer->documents += count;
+    writer->last_end = count ? ends[count - 1] : writer->last_end;
     return system ? failed(&writer->index, system, "the index cannot be written", error) : TOKMAP_OK;
 }
 
@@ -250,6 +235,7 @@ enum tokmap_status store_index_commit(struct store_index *writer, struct section
                                       struct tokmap_error *error)
 {
     assert(writer->last_end == head->tokens && layout->tokens == head->tokens);
+    assert(!writer->masked || writer->mask_writer.tokens == head->tokens);
     int system = sections_write(writer, head, layout, tokens_path, about);
     if (!system)
         system = os_sync(writer->index.fd);

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "foreign_layout.h"
+#include "foreign_name.h"
 #include "format/layout.h"
 #include "tokmap/tokmap.h"
 
@@ -24,7 +24,7 @@ enum tokmap_status store_index_open(struct store_index **writer, const char *ind
                                     struct tokmap_error *error);
 
 /* Append the ends of documents, in tokens, which never decrease; the hash of the next block; and bits of the mask. All
- * ends must come before the commit; blocks and ends may alternate. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+ * ends and bits must come before the commit; the three may alternate. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status store_index_ends(struct store_index *writer, const uint64_t *ends, uint64_t count,
                                     struct tokmap_error *error);
 enum tokmap_status store_index_block(struct store_index *writer, uint64_t hash, struct tokmap_error *error);

@@ -150,7 +150,8 @@ static void pages_have_numbers_of_their_own(void **unused)
     for (uint64_t token = 0; token < views.tokens; token = views.views[views.current].end_token) {
         assert_int_equal(shard_views_select(&views, token, NULL), TOKMAP_OK);
         const struct shard_view *view = &views.views[views.current];
-        const struct stretch all = {.view = &views.views[views.current], .count = view->end_token - view->first_token};
+        const struct stretch all = {.view = &views.views[views.current],
+                                    .count = view->end_token - view->file.first_token};
         uint64_t first, end;
         stretch_pages(&views, &all, &first, &end);
         assert_int_equal(first, 0);
@@ -223,7 +224,7 @@ static void populated_pages_are_remembered(void **unused)
         residency_ask(residency, &populated);
         assert_int_equal(source->ask_fd, -1);
         residency_ask(residency, &other);
-        assert_int_equal(source->ask_fd, late.view->fd);
+        assert_int_equal(source->ask_fd, late.view->file.fd);
         residency_flush(residency);
         assert_int_equal(source->ask_fd, -1);
         /* A child has none of the populated pages of its parent. */
@@ -327,12 +328,12 @@ static bool look_once(bool warm, uint64_t marked, bool ask_the_mapping, bool *st
     const struct tokmap_extent extent = {0, ROW_TOKENS};
     const struct row_extents row = {0, &extent, 1};
     assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
-    os_advise_random(stretch.view->fd);
-    assert_int_equal(os_sync(stretch.view->fd), 0);
+    os_advise_random(stretch.view->file.fd);
+    assert_int_equal(os_sync(stretch.view->file.fd), 0);
     /* A page is not dropped while the kernel still reads it for an earlier look. */
     for (uint64_t i = 0; i < 20 && (!i || os_map_resident(stretch.view->tokens, 1)); i++) {
         os_sleep_ns(i * 1000000);
-        os_advise_drop(stretch.view->fd, 0, 0);
+        os_advise_drop(stretch.view->file.fd, 0, 0);
     }
     if (os_map_resident(stretch.view->tokens, 1)) {
         residency_close(residency);
@@ -391,7 +392,7 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
     const struct gather_options options = {.trust_files = false};
     assert_int_equal(gather_open(&gather, source, &options, NULL), TOKMAP_OK);
     assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
-    const int fd = stretch.view->fd;
+    const int fd = stretch.view->file.fd;
     os_advise_random(fd); /* no readahead by the reads below */
     assert_int_equal(os_sync(fd), 0);
     os_advise_drop(fd, 0, 0);
@@ -432,7 +433,7 @@ static unsigned asking_reads(bool unmapped, bool warm)
     assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
     residency->shared.warm = warm;
     for (int i = 0; i < 64; i++)
-        asked += residency_read_cached(source, stretch.view->fd, stretch.offset, sizeof row, row, &got);
+        asked += residency_read_cached(source, stretch.view->file.fd, stretch.offset, sizeof row, row, &got);
     if (source->cannot_tell)
         skip();
     residency_close(residency);
@@ -517,7 +518,7 @@ static void stretches_cover_a_window(void **unused)
             uint64_t first = windows[i].first + done;
             assert_int_equal(shard_views_stretch(&views, first, ROW_TOKENS - done, &stretch, NULL), TOKMAP_OK);
             assert_int_equal(stretch.count, windows[i].counts[part]);
-            assert_int_equal(stretch.offset / 2 + stretch.view->first_token, first % made.tokens);
+            assert_int_equal(stretch.offset / 2 + stretch.view->file.first_token, first % made.tokens);
             done += stretch.count;
         }
         assert_int_equal(done, ROW_TOKENS);

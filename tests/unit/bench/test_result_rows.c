@@ -37,7 +37,7 @@ static void lines_become_rows(void **state)
     assert_string_equal(one->metric, "next_p99_us");
     assert_string_equal(one->better, "less");
     assert_string_equal(one->command, "tokmap-bench loader 'a b'");
-    assert_true(one->value == 2.5 && one->smallest == 2 && one->largest == 3 && one->limit == 1 && one->ratio == 2.5);
+    assert_true(one->value == 2.5 && one->smallest == 2 && one->largest == 3 && one->limit == 1);
     assert_int_equal(one->count, 7);
     assert_string_equal(one->table, "");
     assert_string_equal(two->row, "xA\n<");

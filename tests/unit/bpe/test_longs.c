@@ -13,7 +13,7 @@
 
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_encode.h"
-#include "bpe/bpe_longs.h"
+#include "bpe/bpe_entries.h"
 #include "common/bytes.h"
 #include "pretokenize/pretokenizer.h"
 

@@ -18,7 +18,7 @@
 
 #include "cache/cache_evict.h"
 #include "cache/cache_folder.h"
-#include "cache/cache_room.h"
+#include "cache/cache_state.h"
 #include "platform/os.h"
 #include "support/scratch.h"
 

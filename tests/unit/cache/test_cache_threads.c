@@ -25,7 +25,7 @@
 
 #include "cache/cache_attach.h"
 #include "cache/cache_evict.h"
-#include "cache/cache_room.h"
+#include "cache/cache_state.h"
 #include "common/bytes.h"
 #include "dataset/dataset_fetch.h"
 #include "format/shard_seal.h"

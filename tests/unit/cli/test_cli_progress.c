@@ -25,7 +25,7 @@ static size_t length;
  */
 static void begin(struct cli_progress *progress, uint64_t total, int mode, bool plain)
 {
-    cli_progress_start(progress, "packing", total, mode);
+    cli_progress_start(progress, "packing", NULL, total, mode);
     progress->clock = test_clock;
     progress->plain = plain || mode == CLI_PROGRESS_PLAIN;
     progress->columns = 80;

@@ -15,10 +15,8 @@
 #include <unistd.h>
 
 #include "commands/convert/foreign_writer.h"
-#include "commands/convert/megatron_writer.h"
-#include "commands/convert/olmo_writer.h"
 #include "common/bytes.h"
-#include "format/foreign/megatron.h"
+#include "format/foreign/foreign_index.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 
@@ -26,9 +24,9 @@ static const char *const endings[] = {".a", ".b"};
 
 static void group_open(struct output_group *group, const char *prefix)
 {
-    const struct output_group_options options = {.prefix = prefix, .endings = endings, .count = 2, .replace = true};
+    *group = (struct output_group){.count = 2, .replace = true};
     struct tokmap_error error = {0};
-    assert_int_equal(output_group_open(group, &options, &error), TOKMAP_OK);
+    assert_int_equal(output_group_open(group, prefix, endings, &error), TOKMAP_OK);
 }
 
 /* Commits the group and returns the bytes of its second file, which the caller frees. */
@@ -56,10 +54,8 @@ static uint8_t *group_read(struct output_group *group, const char *prefix, size_
 static enum tokmap_status equal_write(const char *prefix, const char *absent, struct tokmap_error *error)
 {
     static const uint8_t zeros[300000];
-    const struct output_group_options options = {
-        .prefix = prefix, .endings = endings, .count = 2, .absent = absent, .replace = true, .equal = true};
-    struct output_group group;
-    enum tokmap_status status = output_group_open(&group, &options, error);
+    struct output_group group = {.count = 2, .absent = absent, .replace = true, .equal = true};
+    enum tokmap_status status = output_group_open(&group, prefix, endings, error);
     for (uint32_t i = 0; i < 2 && !status; i++)
         status = output_group_add(&group, i, zeros, i ? sizeof zeros : 5, error);
     if (!status)
@@ -229,11 +225,9 @@ static void test_large(void **unused)
     static const uint8_t bytes[MIB] = {1};
     if (!file_pages_drop(folder))
         skip();
-    const struct output_group_options options = {
-        .prefix = in_folder(folder, "large"), .endings = endings, .count = 2, .sync = true};
     struct tokmap_error error = {0};
-    struct output_group group;
-    assert_int_equal(output_group_open(&group, &options, &error), TOKMAP_OK);
+    struct output_group group = {.count = 2, .sync = true};
+    assert_int_equal(output_group_open(&group, in_folder(folder, "large"), endings, &error), TOKMAP_OK);
     for (int i = 0; i < LARGE; i++)
         assert_int_equal(output_group_add(&group, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
     assert_int_equal(output_group_commit(&group, &error), TOKMAP_OK);
@@ -246,11 +240,9 @@ static void test_given_up(void **unused)
 {
     (void)unused;
     static const uint8_t bytes[1 << 20] = {1};
-    const struct output_group_options options = {
-        .prefix = in_folder(folder, "large"), .endings = endings, .count = 2, .sync = true};
     struct tokmap_error error = {0};
-    struct output_group group;
-    assert_int_equal(output_group_open(&group, &options, &error), TOKMAP_OK);
+    struct output_group group = {.count = 2, .sync = true};
+    assert_int_equal(output_group_open(&group, in_folder(folder, "large"), endings, &error), TOKMAP_OK);
     while (!group.parts[1].behind.flush && group.parts[1].bytes < 2 * WRITE_BEHIND_FLUSH)
         assert_int_equal(output_group_add(&group, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
     assert_in_range(group.parts[1].bytes, WRITE_BEHIND_FLUSH, WRITE_BEHIND_FLUSH + 2 * sizeof bytes);

@@ -34,7 +34,7 @@
 #include "common/bytes_buffer.h"
 #include "corpus/corpus.h"
 #include "corpus/corpus_issue.h"
-#include "corpus/corpus_resume.h"
+#include "corpus/corpus_range.h"
 #include "corpus/records.h"
 #include "support/awkward_text.h"
 #include "support/scratch_folder.h"

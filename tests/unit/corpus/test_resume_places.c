@@ -19,7 +19,7 @@
 
 #include "common/bytes_buffer.h"
 #include "corpus/corpus.h"
-#include "corpus/corpus_resume.h"
+#include "corpus/corpus_range.h"
 #include "corpus/records.h"
 #include "support/scratch_folder.h"
 

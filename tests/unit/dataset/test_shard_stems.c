@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "dataset/shard_stems.h"
+#include "dataset/shard_names.h"
 #include "platform/table_key.h"
 
 #define NAMES 4096 /* a table of 2^13 places */

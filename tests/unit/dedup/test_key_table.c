@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "dedup/key_table.h"
+#include "dedup/document_key.h"
 #include "support/shard_help.h"
 
 /* The table of equal keys, of a limit, and its memory for each key. */

@@ -12,7 +12,6 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "encode/fim.h"
-#include "encode/fim_reader.h"
 
 #define TEXT_MOST 400
 enum { PREFIX = 1000, MIDDLE, SUFFIX, END };

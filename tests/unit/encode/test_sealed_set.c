@@ -106,7 +106,7 @@ static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
 
 static void save(struct shard_set *set, struct shard_set_state *state)
 {
-    const struct state_sink sink = {.put = piece_put};
+    struct state_sink sink = {.put = piece_put};
     pieces = fopen("pieces", "w");
     assert_non_null(pieces);
     assert_true(shard_set_can_save(set));

@@ -592,7 +592,7 @@ static void saving_waits_for_the_thread(void **unused)
     (void)unused;
     enum { ROUNDS = 10, PARTS = 6, TOKENS = (1 << 18) - 5 };
     static uint32_t tokens[TOKENS];
-    const struct state_sink sink = {.put = keep};
+    struct state_sink sink = {.put = keep};
     const uint64_t end = TOKENS;
     uint8_t content[2][16];
     for (int round = 0; round <= ROUNDS; round++) { /* the first one is not saved */

@@ -84,7 +84,7 @@ static enum tokmap_status stages_do(struct drop_stages *stages)
                                             .whole = &all,
                                             .folder = folder,
                                             .key = 7,
-                                            .tasks = 1}};
+                                            .share = {.tasks = 1}}};
     const enum tokmap_status status = dedup_stages_run(&stages->work, &error);
     if (!status)
         stages->source = dedup_stages_source(&stages->work, 0);

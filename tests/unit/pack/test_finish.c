@@ -151,14 +151,13 @@ static enum tokmap_status run(uint64_t task, uint64_t tasks)
                                 .stop = stop};
     pack.corpus.field = "text";
     pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
-    const struct pack_tasks_options options = {.pack = &pack,
-                                               .operands = operands,
-                                               .operand_count = 2,
-                                               .units = &units,
-                                               .task = task == ALL ? 0 : task,
-                                               .tasks = task == ALL ? 1 : tasks,
-                                               .finish = task == ALL,
-                                               .at_once = true};
+    const struct pack_tasks_options options = {
+        .pack = &pack,
+        .operands = operands,
+        .operand_count = 2,
+        .units = &units,
+        .share = {
+            .task = task == ALL ? 0 : task, .tasks = task == ALL ? 1 : tasks, .finish = task == ALL, .at_once = true}};
     struct pack_result *result = malloc(sizeof *result);
     assert_non_null(result);
     memset(&error, 0, sizeof error);

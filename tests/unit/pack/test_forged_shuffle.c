@@ -68,10 +68,7 @@ static enum tokmap_status run(uint64_t task)
                                                .operands = operand,
                                                .operand_count = 1,
                                                .units = &units,
-                                               .task = 0,
-                                               .tasks = 1,
-                                               .finish = task == ALL,
-                                               .at_once = true};
+                                               .share = {.tasks = 1, .finish = task == ALL, .at_once = true}};
     memset(&error, 0, sizeof error);
     looks = 0;
     return pack_tasks_run(&options, &result, &outcome, &error);
@@ -256,7 +253,7 @@ static void stage_forge(uint8_t *file, size_t bytes, bool is_cuts, uint64_t *ran
         if (!section_fits(file, bytes, section) || count < 16)
             continue;
         uint8_t *at = section_of(file, section) + random_below(random, count / 8) * 8;
-        const uint64_t record = is_cuts ? row_bytes[section & 1] : sizeof(struct sorted_chunk);
+        const uint64_t record = is_cuts ? row_bytes[section & 1] : sizeof(struct shuffle_chunk);
         uint8_t *into = section_of(file, section), *from = into;
         switch (random_below(random, 9)) {
         case 0:
@@ -321,7 +318,7 @@ static void test_stages(void **unused)
 static void document_forge(uint8_t *chunks, size_t bytes, uint8_t *sorted, size_t sorted_bytes, bool agrees,
                            uint64_t *random)
 {
-    struct sorted_chunk chunk;
+    struct shuffle_chunk chunk;
     struct shuffle_head head;
     struct shuffle_key key;
     memcpy(&chunk, section_of(sorted, SORTED_CHUNKS), sizeof chunk);
@@ -434,10 +431,10 @@ static void test_numbers(void **unused)
 {
     (void)unused;
     static const uint64_t added[] = {1, UINT64_MAX, (uint64_t)-8, 1ULL << 61};
-    static const size_t of_chunk[] = {offsetof(struct sorted_chunk, file),     offsetof(struct sorted_chunk, begin),
-                                      offsetof(struct sorted_chunk, end),      offsetof(struct sorted_chunk, set),
-                                      offsetof(struct sorted_chunk, keys),     offsetof(struct sorted_chunk, tokens),
-                                      offsetof(struct sorted_chunk, keys_hash)};
+    static const size_t of_chunk[] = {offsetof(struct shuffle_chunk, file),     offsetof(struct shuffle_chunk, begin),
+                                      offsetof(struct shuffle_chunk, end),      offsetof(struct shuffle_chunk, set),
+                                      offsetof(struct shuffle_chunk, keys),     offsetof(struct shuffle_chunk, tokens),
+                                      offsetof(struct shuffle_chunk, keys_hash)};
     work_make(false);
     for (size_t i = 0; i < sizeof added / sizeof added[0]; i++) {
         for (size_t k = 0; k < sizeof of_chunk / sizeof of_chunk[0]; k++)
@@ -467,7 +464,7 @@ static void test_numbers(void **unused)
 static void test_sparse_list(void **unused)
 {
     (void)unused;
-    const uint64_t chunks = 1 << 24, hole = chunks * sizeof(struct sorted_chunk);
+    const uint64_t chunks = 1 << 24, hole = chunks * sizeof(struct shuffle_chunk);
     size_t bytes;
     work_make(false);
     work_take(CUT);
@@ -492,9 +489,9 @@ static void test_sparse_list(void **unused)
 /* Where the record of a long document is. */
 static uint64_t long_find(const uint8_t *chunks, uint8_t *sorted)
 {
-    const uint64_t count = load64(entry_of(sorted, SORTED_CHUNKS) + 8) / sizeof(struct sorted_chunk);
+    const uint64_t count = load64(entry_of(sorted, SORTED_CHUNKS) + 8) / sizeof(struct shuffle_chunk);
     for (uint64_t i = 0; i < count; i++) {
-        struct sorted_chunk chunk;
+        struct shuffle_chunk chunk;
         memcpy(&chunk, section_of(sorted, SORTED_CHUNKS) + i * sizeof chunk, sizeof chunk);
         for (uint64_t at = chunk.begin; at < chunk.end; at += load32(chunks + at + 8))
             if (load32(chunks + at + 12) & SHUFFLE_LONG)

@@ -16,7 +16,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "dedup/near_resolve.h"
+#include "dedup/drop_resolve.h"
 #include "dedup/ngram_table.h"
 #include "dedup/unit_scan.h"
 #include "pack/pack_stages.h"

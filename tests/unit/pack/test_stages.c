@@ -19,7 +19,7 @@
 #include "corpus/corpus_range.h"
 #include "dedup/drop_finish.h"
 #include "dedup/drop_list.h"
-#include "dedup/near_resolve.h"
+#include "dedup/drop_resolve.h"
 #include "dedup/ngram_table.h"
 #include "pack/pack_stages.h"
 #include "pack/unit_record.h"
@@ -401,16 +401,13 @@ static enum tokmap_status sorted_write(const struct stage_id *id, struct tokmap_
     return status;
 }
 
-static enum tokmap_status sort_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
-                                      const bool *there, struct tokmap_error *error)
+static void sort_begun(void *self)
 {
+    struct tokmap_error error;
     const struct sorting *sorting = ((struct pack_stages *)self)->user;
-    assert_int_equal(stage, TASK_SORTS);
-    assert_int_equal(end - first, UNITS);
-    for (uint64_t i = 0; i < UNITS; i++)
-        assert_false(there[i]);
+    assert_int_equal(sorting->made, 0);
     const struct stage_id id = unit_record_id(".", sorting->key, 1);
-    return sorted_write(&id, error);
+    assert_int_equal(sorted_write(&id, &error), TOKMAP_OK);
 }
 
 static enum tokmap_status sort_one(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
@@ -441,19 +438,19 @@ static void test_made_by_another(void **unused)
     struct tokmap_error error;
     struct sorting sorting = {.made = 0};
     struct schedule_left left;
-    const struct stage *list[PACK_STAGES_MOST];
+    size_t count;
     const struct pack_shuffle shuffle = {.seed = 1};
     all_scan(false);
     pack.drop = NULL;
     pack.shuffle = &shuffle;
     struct pack_stages stages = {.pack = &pack, .inputs = &units, .folder = ".", .unit = sort_one, .user = &sorting};
+    const struct stage *list = pack_stages_list(&pack, &count);
     const struct schedule schedule = {.stages = list,
-                                      .count = pack_stages_list(&pack, list),
+                                      .count = count,
                                       .self = &stages,
                                       .folder = ".",
-                                      .tasks = 1,
-                                      .at_once = true,
-                                      .begins = sort_begins,
+                                      .share = {.tasks = 1, .at_once = true},
+                                      .begun = sort_begun,
                                       .made = sort_made};
     assert_int_equal(pack_stages_begin(&stages, &error), TOKMAP_OK);
     sorting.key = stages.found.key;

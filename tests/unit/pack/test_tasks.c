@@ -19,7 +19,6 @@
 #include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 #include "work/stage_schedule.h"
-#include "work/unit_names.h"
 #include "work/work_units.h"
 
 static struct corpus_options corpus;

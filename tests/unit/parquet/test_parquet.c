@@ -20,7 +20,7 @@
 #include "corpus/corpus_issue.h"
 #include "corpus/records.h"
 #include "parquet/parquet_codec.h"
-#include "parquet/parquet_pool.h"
+#include "parquet/parquet_page.h"
 #include "parquet/parquet_values.h"
 #include "support/parquet_made.h"
 #include "support/scratch.h"

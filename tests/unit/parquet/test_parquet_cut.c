@@ -16,7 +16,6 @@
 
 #include "common/bytes.h"
 #include "corpus/corpus_range.h"
-#include "corpus/corpus_resume.h"
 #include "corpus/records.h"
 #include "support/parquet_made.h"
 #include "support/scratch_folder.h"
@@ -53,7 +52,7 @@ static struct parquet_cut cut_of(const uint64_t *places, uint64_t count, uint64_
     return cut;
 }
 
-/* The example of parquet_cut.h. */
+/* The example of parquet.h. */
 static void test_example(void **unused)
 {
     (void)unused;

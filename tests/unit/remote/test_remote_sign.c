@@ -11,9 +11,8 @@
 
 #include <cmocka.h>
 
-#include "remote/md5.h"
+#include "remote/digests.h"
 #include "remote/remote_sign.h"
-#include "remote/sha256.h"
 
 static void digest_is(const uint8_t digest[SHA256_BYTES], const char *wanted)
 {

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "common/cpu.h"
-#include "sentencepiece/sp_build.h"
 #include "sentencepiece/sp_encode.h"
+#include "sentencepiece/sp_engine.h"
 
 static uint64_t seed = 1;
 static uint32_t random_below(uint32_t most)

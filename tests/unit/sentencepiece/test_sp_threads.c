@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "platform/os.h"
-#include "sentencepiece/sp_build.h"
+#include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_merge.h"
 
 /* ---- vocabularies ---- */

@@ -65,9 +65,7 @@ static enum tokmap_status run(uint64_t most)
                                                .operands = operand,
                                                .operand_count = 1,
                                                .units = &units,
-                                               .task = 0,
-                                               .tasks = 1,
-                                               .at_once = true};
+                                               .share = {.tasks = 1, .at_once = true}};
     memset(&error, 0, sizeof error);
     tells = 0;
     tells_most = most;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/sniff.h"
+#include "corpus/format_choice.h"
 #include "support/scratch.h"
 #include "text/path_glob.h"
 

@@ -13,7 +13,6 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "unicode/charsmap.h"
-#include "unicode/graphemes.h"
 
 #define ACUTE "\xCC\x81" /* U+0301 */
 

@@ -12,7 +12,7 @@
 
 #include "support/awkward_text.h"
 #include "text/code_point.h"
-#include "unicode/char_map.h"
+#include "unicode/charsmap.h"
 #include "unicode/nfc.h"
 
 #define ACUTE "\xCC\x81"     /* U+0301, class 230 */

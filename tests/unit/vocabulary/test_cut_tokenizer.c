@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "support/awkward_text.h"
 #include "support/scratch_folder.h"
 #include "text/code_point.h"

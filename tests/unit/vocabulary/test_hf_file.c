@@ -374,7 +374,7 @@ static void spaces_shared(void **state)
     check_places(&parts, "e\xCC\x81<s>     b", "195:0-3 169:0-3 259:3-6 260:6-8 260:8-10 32:10-11 98:11-12");
 }
 
-/* Files without ByteLevel whose parts are not plain (hf_characters.h). The ids of ASCII characters are their codes. */
+/* Files without ByteLevel whose parts are not plain (hf_engines.h). The ids of ASCII characters are their codes. */
 static void characters(void **state)
 {
     struct parts parts = SOUND;

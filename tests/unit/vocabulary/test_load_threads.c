@@ -21,7 +21,6 @@
 #include "bpe/bpe_merge.h"
 #include "vocabulary/hf/hf_model.h"
 #include "vocabulary/rank_file.h"
-#include "vocabulary/rank_tokenizer.h"
 
 struct text {
     char *bytes;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "sentencepiece/sp_source.h"
+#include "sentencepiece/sp_model.h"
 #include "support/decode_once.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"

@@ -13,7 +13,6 @@
 #include "engine/tokenizer.h"
 #include "support/decode_once.h"
 #include "vocabulary/rank_file.h"
-#include "vocabulary/rank_tokenizer.h"
 
 static enum tokmap_status open_ranks(struct tokenizer **tokenizer, const char *text, uint64_t bytes,
                                      const char *pattern, struct tokmap_error *error)

@@ -13,7 +13,7 @@
 
 #include "platform/os.h"
 #include "vocabulary/byte_level.h"
-#include "vocabulary/hf/hf_characters.h"
+#include "vocabulary/hf/hf_engines.h"
 #include "vocabulary/hf/hf_file.h"
 #include "vocabulary/hf/hf_model.h"
 #include "vocabulary/text_table.h"

@@ -7,7 +7,7 @@
  * and the slices of the ranks.
  * Counted: the rows of the first --draws draws, one by one, as coverage.h describes.
  * Sampled: rows after those; real loaders for some ranks at some steps (loader_trial.h); the documents and masks in the
- * rows of some steps (row_samples.h). Each line says which of these it is.
+ * rows of some steps (loader_trial.h). Each line says which of these it is.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -15,27 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "balance_samples.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/mixture_report.h"
-#include "commands/report/run_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "coverage.h"
-#include "excluded_places.h"
 #include "loader_trial.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "row_samples.h"
 #include "run/exclusion.h"
 #include "run/row_cost.h"
 #include "run/run.h"
-#include "run/skips.h"
-#include "storage_cases.h"
-#include "storage_report.h"
+#include "run/run_spec.h"
 
 static const char program[] = "tokmap audit";
 
@@ -56,9 +49,8 @@ struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
     double balance; /* q */
-    bool nodes_given, cache_given, sample_given;
-    struct storage_options storage; /* without the ranks */
-    struct storage_prices prices;
+    uint64_t nodes;
+    bool sample_given;
     bool json, quiet;
     int progress; /* enum cli_progress_mode */
 };
@@ -94,9 +86,6 @@ struct audit {
     struct row_samples samples;
     bool sampled, remote; /* remote: no row is read, because that would fetch tokens */
     uint64_t scale;       /* of row_cost.h; 0 without --balance */
-    bool by_node;         /* loaders are tried with the option nodes */
-    struct balance_samples balanced;
-    struct storage_cases storage;
 };
 
 static void check_add(struct audit *audit, const char *name, bool good, const char *format, ...)
@@ -164,9 +153,8 @@ static struct epoch epoch_of(const struct audit *audit, uint64_t number)
  * 2^63 or more. */
 static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *draws)
 {
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
-    if (tokmap_run_phase(audit->run, tokmap_run_phase_at(audit->run, step), &phase) ||
-        mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
+    const struct tokmap_phase_info phase = info_of_phase(audit->run, tokmap_run_phase_at(audit->run, step));
+    if (mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
         *draws >> 63)
         return false;
     if (audit->info.tail_pad && step && step == audit->info.steps)
@@ -338,6 +326,75 @@ static void ranks_check(struct audit *audit)
               range_text(least, most, " to ", "row", e));
 }
 
+/* ---- excluded documents ---- */
+
+#define EXCLUDED_STEPS 4
+#define EXCLUDED_PLACES_MOST ((uint64_t)1 << 20) /* that are counted */
+
+struct excluded_place {
+    uint64_t step, row;
+};
+
+/* The rows that show the documents that the run excludes before the step of their list, and those in which they would
+ * come from that step on, of which some are chosen to be read by real loaders. */
+struct excluded_places {
+    uint64_t documents, tokens; /* of the lists; tokens of several lists count once */
+    uint64_t first_step;        /* from which anything is excluded */
+    uint64_t before, after;     /* a place is a row and a stretch of excluded tokens */
+    bool more;                  /* there are more than were counted */
+    struct excluded_place chosen[EXCLUDED_STEPS];
+    uint64_t chosen_count;
+};
+
+static int place_before(void *user, const struct tokmap_place *place)
+{
+    struct excluded_places *places = user;
+    (void)place;
+    places->more = places->before + places->after == EXCLUDED_PLACES_MOST;
+    places->before += !places->more;
+    return places->more;
+}
+
+/* Keeps the first place, and later ones that are far from each other. */
+static int place_after(void *user, const struct tokmap_place *place)
+{
+    struct excluded_places *places = user;
+    places->more = places->before + places->after == EXCLUDED_PLACES_MOST;
+    if (places->more)
+        return 1;
+    const uint64_t number = places->after++;
+    if ((number & (number + 1)) == 0) /* 0, 1, 3, 7, ...: the last ones replace each other */
+        places->chosen[min64(places->chosen_count, EXCLUDED_STEPS - 1)] =
+            (struct excluded_place){place->step, place->row};
+    if ((number & (number + 1)) == 0 && places->chosen_count < EXCLUDED_STEPS)
+        places->chosen_count++;
+    return 0;
+}
+
+/* Counts the places in the audited steps. */
+static enum tokmap_status excluded_places_find(struct excluded_places *places, const struct audit *audit,
+                                               struct tokmap_error *error)
+{
+    const struct exclusions *exclusions = run_exclusions(audit->run);
+    enum tokmap_status status = TOKMAP_OK;
+    *places = (struct excluded_places){.first_step = exclusions->event_count ? exclusions->events[0].step : 0};
+    for (uint64_t i = 0; i < exclusions->list_count; i++)
+        places->documents += exclusions->lists[i].documents;
+    for (uint64_t source = 0; exclusions->of && source < exclusions->sources->count; source++)
+        for (uint64_t i = 0; i < exclusions->of[source].count; i++) {
+            const struct exclusion_range *range = &exclusions->of[source].of[i];
+            const uint64_t count = range->end - range->first, from = min64(range->from, audit->steps);
+            places->tokens += count;
+            if (!status && !places->more)
+                status = tokmap_run_find(audit->run, source, range->first, count, 0, from, place_before, places, error);
+            if (!status && !places->more)
+                status = tokmap_run_find(audit->run, source, range->first, count, from, audit->steps, place_after,
+                                         places, error);
+            status = status == TOKMAP_ERROR_INTERRUPTED ? TOKMAP_OK : status;
+        }
+    return status;
+}
+
 /* ---- real loaders ---- */
 
 /* Moves *step on to the next delivered step. Returns false if no step from *step on is delivered. */
@@ -400,8 +457,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   large ? cli_bytes(LOADER_BYTES, a) : "--sample-steps 16 allows that");
         return TOKMAP_OK;
     }
-    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale,
-                                         audit->by_node ? audit->given->storage.nodes : 0};
+    const struct assignment_rule rule = {audit->given->ranks, audit->given->rows, audit->scale, audit->given->nodes};
     enum tokmap_status status = loader_trial_begin(&trial, audit->run, &rule, audit->given->balance, error);
     /* The first step, the step in which the first epoch ends, one in the middle, and the last one. */
     const uint64_t steps[] = {0, (audit->source.windows - 1) / audit->info.batch, audit->steps / 2, audit->steps - 1};
@@ -414,7 +470,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
         status = step_try(audit, &trial, phase.first_step, error);
     struct excluded_places places = {0};
     if (!status && exclusions_any(run_exclusions(audit->run)))
-        status = excluded_places_find(&places, audit->run, audit->steps, error);
+        status = excluded_places_find(&places, audit, error);
     for (uint64_t i = 0; i < places.chosen_count && !status; i++)
         status = place_try(audit, &trial, &places.chosen[i], error);
     if (!status && exclusions_any(run_exclusions(audit->run)))
@@ -426,32 +482,6 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
                   cli_counted(trial.batches, "batch", a), CLI_COUNTED(trial.delivered, "row"));
     loader_trial_end(&trial);
     return status;
-}
-
-/* Balances the rows of some steps. */
-static enum tokmap_status balance_check(struct audit *audit, struct tokmap_error *error)
-{
-    if (!audit->scale || !audit->delivered)
-        return TOKMAP_OK;
-    const enum tokmap_status status = balance_samples_take(
-        &audit->balanced, audit->run, audit->steps, audit->given->ranks, audit->given->rows, audit->scale, error);
-    if (status)
-        return status;
-    const bool good = audit->balanced.fault_step == TOKMAP_FOREVER;
-    check_add(audit, "balance", good,
-              good ? "computed for %s with %s: the ranks together have each row of a step once"
-                   : "of %s with %s, one has rows that no rank or several ranks have",
-              CLI_COUNTED(audit->balanced.steps, "step"), CLI_COUNTED(audit->balanced.rows, "row"));
-    return TOKMAP_OK;
-}
-
-/* Simulates the reads from remote storage. */
-static enum tokmap_status storage_check(struct audit *audit, struct tokmap_error *error)
-{
-    struct storage_options options = audit->given->storage;
-    options.ranks = audit->given->ranks;
-    return audit->given->cache_given ? storage_cases_take(&audit->storage, audit->run, audit->steps, &options, error)
-                                     : TOKMAP_OK;
 }
 
 /* Reads the rows of some steps. */
@@ -541,12 +571,9 @@ static void facts_print(const struct audit *audit)
                CLI_COUNTED(rows - tokmap_run_real_rows(audit->run, audit->steps - 1), "row"));
     }
     for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
-        struct tokmap_source_info held_out = TOKMAP_SOURCE_INFO_INIT;
-        struct tokmap_dataset_info data = TOKMAP_DATASET_INFO_INIT;
-        if (!tokmap_run_source(audit->run, audit->info.sources + i, &held_out) &&
-            !tokmap_dataset_info(held_out.dataset, &data))
-            cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
-                      CLI_COUNTED(data.tokens, "token"));
+        const struct tokmap_source_info held_out = info_of_source(audit->run, audit->info.sources + i);
+        cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
+                  CLI_COUNTED(info_of_dataset(held_out.dataset).tokens, "token"));
     }
     if (audit->info.validations > VALIDATIONS_PRINTED)
         printf("... and %" PRIu64 " more validation sets; --json lists all\n",
@@ -575,20 +602,15 @@ static void samples_report(const struct audit *audit, struct cli_report *report)
         printf("  targets that count: %.2f%% of %s\n", 100.0 * (double)samples->counted / (double)samples->targets,
                CLI_COUNT(samples->targets));
     cli_report_object(report, "sampled");
-    cli_member(report, "steps", cli_number(samples->steps));
-    cli_member(report, "rows", cli_number(samples->rows));
+    cli_numbers(report, "steps|rows", samples->steps, samples->rows);
     cli_member(report, "all_ranks", cli_bool(samples->all_ranks));
-    cli_member(report, "work_p50", cli_number(samples->work_p50));
-    cli_member(report, "work_p99", cli_number(samples->work_p99));
-    cli_member(report, "work_max", cli_number(samples->work_most));
+    cli_numbers(report, "work_p50|work_p99|work_max", samples->work_p50, samples->work_p99, samples->work_most);
     cli_member(report, "slowest_p50", cli_real(samples->slowest_p50));
     cli_member(report, "slowest_p99", cli_real(samples->slowest_p99));
     cli_member(report, "slowest_max", cli_real(samples->slowest_most));
-    cli_member(report, "documents_max", cli_number(samples->documents_most));
-    cli_member(report, "documents_bound", cli_number(samples->documents_bound));
-    cli_member(report, "cu_seqlens", cli_number(audit->call_rows_most * samples->documents_bound + 1));
-    cli_member(report, "targets", cli_number(samples->targets));
-    cli_member(report, "targets_counted", cli_number(samples->counted));
+    cli_numbers(report, "documents_max|documents_bound|cu_seqlens|targets|targets_counted", samples->documents_most,
+                samples->documents_bound, audit->call_rows_most * samples->documents_bound + 1, samples->targets,
+                samples->counted);
     cli_report_close(report);
 }
 
@@ -614,20 +636,13 @@ static void facts_json(const struct audit *audit, struct cli_report *report)
 {
     uint64_t counted = 0;
     cli_member(report, "ok", cli_bool(audit_good(audit)));
-    cli_member(report, "steps", cli_number(audit->steps));
-    cli_member(report, "delivered", cli_number(audit->delivered));
-    cli_member(report, "draws", cli_number(audit->draws));
-    cli_member(report, "draws_counted", cli_number(draws_before(audit, audit->counted_steps, &counted) ? counted : 0));
-    cli_member(report, "tokens", cli_number(audit->tokens));
-    cli_member(report, "seq_len", cli_number(audit->info.seq_len));
-    cli_member(report, "batch", cli_number(audit->info.batch));
+    cli_numbers(report, "steps|delivered|draws|draws_counted|tokens|seq_len|batch", audit->steps, audit->delivered,
+                audit->draws, draws_before(audit, audit->counted_steps, &counted) ? counted : 0, audit->tokens,
+                audit->info.seq_len, audit->info.batch);
     cli_member(report, "windows", cli_number_if(audit->plain, audit->source.windows));
     cli_member(report, "tail", cli_number_if(audit->plain, audit->source.tail));
-    cli_member(report, "remainder", cli_number(audit->info.remainder));
-    cli_member(report, "ranks", cli_number(audit->given->ranks));
-    cli_member(report, "calls", cli_number(audit->calls_most));
-    cli_member(report, "rank_rows_min", cli_number(audit->rows_least));
-    cli_member(report, "rank_rows_max", cli_number(audit->rows_most));
+    cli_numbers(report, "remainder|ranks|calls|rank_rows_min|rank_rows_max", audit->info.remainder, audit->given->ranks,
+                audit->calls_most, audit->rows_least, audit->rows_most);
     cli_report_array(report, "skipped");
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         cli_member_pair(report, NULL, audit->skips[i].first, audit->skips[i].end);
@@ -646,11 +661,8 @@ static void audit_report(const struct audit *audit)
     else
         facts_print(audit);
     checks_report(audit, &report);
-    if (!json) {
+    if (!json)
         samples_report(audit, &report);
-        balance_report_add(&audit->balanced, audit->given->balance, &report);
-        storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
-    }
     cli_member(&report, "epoch_count", cli_number(audit->epoch_count));
     if (json || audit->plain)
         epochs_report(audit, &report);
@@ -659,8 +671,6 @@ static void audit_report(const struct audit *audit)
     if (json) {
         run_about_validations(audit->run, &report);
         samples_report(audit, &report);
-        balance_report_add(&audit->balanced, audit->given->balance, &report);
-        storage_report_add(&audit->storage, &audit->given->storage, &audit->given->prices, &report);
     }
     cli_report_end(&report);
 }
@@ -720,11 +730,7 @@ static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error 
         status = loader_check(audit, error);
     }
     if (!status && audit_good(audit))
-        status = balance_check(audit, error);
-    if (!status && audit_good(audit))
         status = samples_check(audit, error);
-    if (!status && audit_good(audit))
-        status = storage_check(audit, error);
     return status;
 }
 
@@ -732,13 +738,8 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
 {
     struct tokmap_error error = {0};
     audit->run = audit->target->run;
-    audit->info.size = sizeof audit->info;
-    audit->source.size = sizeof audit->source;
-    if (tokmap_run_info(audit->run, &audit->info) || tokmap_run_source(audit->run, 0, &audit->source)) {
-        cli_say(program, "the run cannot be described");
-        return CLI_FAILED;
-    }
-    audit->by_node = audit->given->storage.nodes > 1 && audit->info.span && audit->given->balance == 0;
+    audit->info = info_of_run(audit->run);
+    audit->source = info_of_source(audit->run, 0);
     audit->source.tail = run_about_tail(&audit->info, &audit->source, audit->info.seq_len, audit->source.windows);
     audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
     audit->remote = !audit->given->sample_given && run_is_remote(audit->run);
@@ -752,13 +753,13 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     if (!status)
         status =
             audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
-    const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
     if (status)
         exit_status = command_failed(command, &error);
-    else if (!interrupted)
+    cli_signals_end(program, NULL);
+    if (!status) {
         audit_report(audit);
-    if (!status)
         exit_status = audit_good(audit) ? CLI_DONE : CLI_FAILED;
+    }
     mixture_report_free(&audit->report);
     free(audit->epoch_skipped);
     return exit_status;
@@ -787,16 +788,6 @@ static int audit(const struct cli_command *command, const char **operands, size_
         return cli_misused(command, "--ranks must be at least 1");
     if (!given->threads || given->threads > COVERAGE_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
-    const struct storage_options *storage = &given->storage;
-    if (!storage->nodes || given->ranks % storage->nodes)
-        return cli_misused(command, "--nodes is %" PRIu64 ", which does not divide the %" PRIu64 " ranks",
-                           storage->nodes, given->ranks);
-    if (given->nodes_given && !given->cache_given)
-        return cli_misused(command, "--nodes needs --cache, the bytes of the cache of a node, such as 2T");
-    if (given->cache_given && (storage->block < 1 << 16 || storage->block > 1 << 30))
-        return cli_misused(command, "--block must be between 64Ki and 1Gi");
-    if (!(given->prices.step_time >= 0) || !(given->prices.request >= 0) || !(given->prices.gib >= 0))
-        return cli_misused(command, "--step-time and prices must not be negative");
     if (given->run.steps_given && given->run.passes_given)
         return cli_misused(command, "--steps and --passes exclude each other");
     return name_audit(command, given, operands[0]);
@@ -804,11 +795,8 @@ static int audit(const struct cli_command *command, const char **operands, size_
 
 int command_audit(int argc, char **argv)
 {
-    struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT,
-                                    .ranks = 1,
-                                    .draws = COUNT_DRAWS,
-                                    .sample_steps = SAMPLE_STEPS,
-                                    .storage = {.block = 4 << 20, .nodes = 1, .horizon = 65536}};
+    struct audit_arguments given = {
+        .run = RUN_ARGUMENTS_INIT, .ranks = 1, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS};
     given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
@@ -816,7 +804,8 @@ int command_audit(int argc, char **argv)
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
          "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
         {0, "balance", CLI_REAL, &given.balance, NULL, "Q",
-         "the loaders' option balance: print how much calls and ranks differ in cost with and without it", NULL},
+         "the loaders' option balance, with which loaders are then tried", NULL},
+        {0, "nodes", CLI_NUMBER, &given.nodes, NULL, "N", "the loaders' option nodes, likewise", NULL},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
          "audit the steps below N; required if the run has no end", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset",
@@ -825,7 +814,6 @@ int command_audit(int argc, char **argv)
          "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
         {0, "sample-steps", CLI_NUMBER, &given.sample_steps, &given.sample_given, "N",
          "steps whose rows are read, to sample documents and masks (default: 16; of object storage 0: none)", NULL},
-        STORAGE_OPTIONS(given),
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
@@ -848,7 +836,6 @@ int command_audit(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
                    "  tokmap audit train.run --ranks 64 --rows 4 --balance 2e-5\n"
-                   "  tokmap audit train.run --ranks 64 --nodes 8 --cache 2T --step-time 2.5\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
                    "--ranks 8\n",
         CLI_OPTIONS(options),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "order/blocks.h"
@@ -37,6 +38,7 @@ struct counting {
     const struct coverage *coverage;
     struct tokmap_run_info info;
     uint64_t steps, rows; /* to count */
+    struct cli_progress progress;
     struct os_mutex *mutex;
     uint32_t stop; /* atomic: a thread found a fault or a failure, or a signal arrived */
     /* guarded by the mutex: */
@@ -118,9 +120,9 @@ static bool chunk_take(struct counting *counting, struct chunk *chunk)
     bool taken = false;
     os_mutex_lock(counting->mutex);
     if (counting->next_step < counting->steps) {
-        chunk->about.size = sizeof chunk->about;
+        taken = true;
         chunk->phase = tokmap_run_phase_at(run, counting->next_step);
-        taken = tokmap_run_phase(run, chunk->phase, &chunk->about) == TOKMAP_OK;
+        chunk->about = info_of_phase(run, chunk->phase);
         const uint64_t rows = max64(CHUNK_ROWS, CHUNK_SHARES * chunk->about.shares);
         chunk->first_step = counting->next_step;
         chunk->end_step = min64(min64(counting->steps, chunk->about.end_step),
@@ -172,17 +174,14 @@ static bool chunk_prepare(struct counter *counter)
     }
     counter->expected_count = count;
     for (uint64_t i = 0; i < count; i++) {
-        struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
         struct expected *expected = &counter->expected[i];
-        enum tokmap_status status = expected_compute(counter, counter->chunk.first_step, i, expected);
-        if (!status)
-            status = tokmap_run_source(counting->coverage->run, expected->source, &source);
+        const enum tokmap_status status = expected_compute(counter, counter->chunk.first_step, i, expected);
         if (status) {
             counting_stop(counting, error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described"),
                           &error);
             return false;
         }
-        expected->name = source.name;
+        expected->name = info_of_source(counting->coverage->run, expected->source).name;
         counter->share_of[expected->source] = i;
     }
     return true;
@@ -404,65 +403,44 @@ static void counter_end(struct counter *counter)
     free(counter->sorted);
 }
 
-static void counting_work(void *user)
+/* Counts. The first thread is the calling one, which also shows progress and notices signals. */
+static void counting_work(void *user, uint32_t number)
 {
     struct counting *counting = user;
     struct counter counter;
-    if (counter_begin(&counter, counting))
-        while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
-               chunk_count(&counter)) {
-        }
+    const bool begun = counter_begin(&counter, counting);
+    while (begun && !__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
+           chunk_count(&counter)) {
+        if (number)
+            continue;
+        os_mutex_lock(counting->mutex);
+        const uint64_t taken = counting->rows_taken;
+        os_mutex_unlock(counting->mutex);
+        cli_progress_update(&counting->progress, taken);
+        if (os_signal_caught())
+            __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
+    }
     counter_end(&counter);
-}
-
-/* Counts with all threads. The calling thread takes chunks too, shows progress, and notices signals. */
-static void counting_run(struct counting *counting)
-{
-    struct os_thread *threads[COVERAGE_THREADS_MOST] = {0};
-    const uint64_t wanted = min64(counting->coverage->threads, counting->rows / THREAD_ROWS + 1);
-    struct cli_progress progress;
-    struct counter counter;
-    cli_progress_start(&progress, "counting", counting->rows, counting->coverage->progress);
-    progress.unit = "draws";
-    for (uint64_t i = 1; i < wanted; i++)
-        if (os_thread_start(&threads[i], "tokmap-audit", counting_work, counting))
-            threads[i] = NULL; /* the other threads take its chunks */
-    if (counter_begin(&counter, counting))
-        while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
-               chunk_count(&counter)) {
-            os_mutex_lock(counting->mutex);
-            const uint64_t taken = counting->rows_taken;
-            os_mutex_unlock(counting->mutex);
-            cli_progress_update(&progress, taken);
-            if (os_signal_caught())
-                __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
-        }
-    counter_end(&counter);
-    for (uint64_t i = 1; i < wanted; i++)
-        os_thread_join(threads[i]);
-    cli_progress_end(&progress);
 }
 
 static uint64_t rows_before(const struct tokmap_run *run, uint64_t step)
 {
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
-    const enum tokmap_status status = tokmap_run_phase(run, tokmap_run_phase_at(run, step), &phase);
-    assert(!status);
-    return status ? 0 : phase.first_draw + (step - phase.first_step) * phase.batch;
+    const struct tokmap_phase_info phase = info_of_phase(run, tokmap_run_phase_at(run, step));
+    return phase.first_draw + (step - phase.first_step) * phase.batch;
 }
 
 enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t steps, char fault[COVERAGE_FAULT],
                                   struct tokmap_error *error)
 {
-    struct counting counting = {.coverage = coverage, .info = {.size = sizeof counting.info}, .steps = steps};
-    const enum tokmap_status status = tokmap_run_info(coverage->run, &counting.info);
-    assert(!status && steps <= counting.info.steps);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
+    struct counting counting = {.coverage = coverage, .info = info_of_run(coverage->run), .steps = steps};
+    assert(steps <= counting.info.steps);
     counting.rows = rows_before(coverage->run, steps);
     if (os_mutex_new(&counting.mutex))
         return error_set_memory(error, "counting windows", 64);
-    counting_run(&counting);
+    cli_progress_start(&counting.progress, "counting", "draws", counting.rows, coverage->progress);
+    os_threads_share("tokmap-audit", (uint32_t)min64(coverage->threads, counting.rows / THREAD_ROWS + 1), counting_work,
+                     &counting);
+    cli_progress_end(&counting.progress);
     os_mutex_free(counting.mutex);
     memcpy(fault, counting.fault, COVERAGE_FAULT);
     if (os_signal_caught())
@@ -528,8 +506,7 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
     assert(fault[0] == '\0');
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
-    cli_progress_start(&progress, "sampling", tries, coverage->progress);
-    progress.unit = "draws";
+    cli_progress_start(&progress, "sampling", "draws", tries, coverage->progress);
     *samples = 0;
     for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {
         const uint64_t step = first + coverage_random(&state, end - first);

@@ -6,7 +6,6 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "dataset_convert.h"
@@ -68,14 +67,11 @@ static void conversion_report(const struct convert_arguments *given, const char 
     cli_member(&report, "dataset", cli_text(name));
     cli_member(&report, "output", cli_text(given->prefix));
     cli_member(&report, "format", cli_text(target_name(given)));
-    cli_member(&report, "tokens", cli_number(written->tokens));
-    cli_member(&report, "documents", cli_number(written->documents));
-    cli_member(&report, "documents_lost", cli_number(written->lost));
+    cli_numbers(&report, "tokens|documents|documents_lost", written->tokens, written->documents, written->lost);
     cli_member(&report, "masked", cli_bool(result->masked));
     cli_member(&report, "mask_dropped", cli_bool(result->mask_dropped));
-    cli_member(&report, "columns_dropped", cli_number(result->columns));
-    cli_member(&report, "written_bytes", cli_number(written->written_bytes));
-    cli_member(&report, "shared_bytes", cli_number(written->shared_bytes));
+    cli_numbers(&report, "columns_dropped|written_bytes|shared_bytes", result->columns, written->written_bytes,
+                written->shared_bytes);
     cli_member(&report, "content", cli_text(given->to == TO_SHARD ? ID_HEX(result->content) : NULL));
     cli_member(&report, "seconds", cli_real(seconds));
     cli_report_end(&report);
@@ -100,12 +96,12 @@ static void conversion_report(const struct convert_arguments *given, const char 
 static enum tokmap_status own_tokens_find(const struct convert_arguments *given, const struct tokmap_dataset *dataset,
                                           char **tokens, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct os_stat found;
     *tokens = path_ended(given->prefix, ".bin");
     if (!*tokens)
         return error_set_memory(error, "a path", strlen(given->prefix));
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    enum tokmap_status status = TOKMAP_OK;
     bool own = false, whole = false;
     for (uint64_t i = 0; i < info.shards && !status && !own && !os_stat(*tokens, &found); i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
@@ -176,12 +172,10 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
                                             .replace = given->force,
                                             .sync = true,
                                             .progress = progressed,
-                                            .stop = os_is_stopped,
                                             .user = given};
     if (!status) {
-        cli_progress_start(&given->progress, "converting", info.tokens,
+        cli_progress_start(&given->progress, "converting", "tokens", info.tokens,
                            given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
-        given->progress.unit = "tokens";
         status = dataset_convert(dataset, &options, result, error);
         cli_progress_end(&given->progress);
     }
@@ -216,11 +210,7 @@ static int convert_operands(const struct cli_command *command, const char **oper
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = dataset_open_and_convert(given, operands[0], &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-    if (os_signals_release()) {
-        if (status)
-            cli_say(program, "interrupted; the unfinished output has been removed");
-        os_signal_die(os_signal_caught());
-    }
+    cli_signals_end(program, status ? "interrupted; the unfinished output has been removed" : NULL);
     if (!status) {
         losses_warn(given, &result);
         conversion_report(given, operands[0], &result, seconds);

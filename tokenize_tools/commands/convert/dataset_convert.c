@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dataset_convert.c - see dataset_convert.h.
- *
  * The tokens are read by blocks of a shard. For each block, `ends_next` lists the documents that end in it, at most
  * ENDS_AT_ONCE at a time; the tokens up to the last of these go to the output with them, and then the next ones, so
  * that any number of empty documents needs no memory.
@@ -17,7 +15,9 @@
 #include "cli/cli.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/olmo_documents.h"
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/data/token_decode.h"
+#include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -29,123 +29,109 @@
 #include "format/shard_file.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
+#include "platform/process.h"
 
-/* ---- writing a shard ---- */
+/* ---- conversion ---- */
 
-/* The shard that a dataset is copied into: tokens of the same or another width, documents, mask, origins, and columns.
- * For one thread at a time. */
-
-struct shard_sink_options {
-    const struct tokmap_dataset *dataset;     /* source of vocabulary, tokenizer, origins, and columns */
-    const struct stated_tokenizer *tokenizer; /* or of the vocabulary and the tokenizer, this; NULL: the dataset's */
-    const char *prefix;
-    uint32_t width; /* of the shard */
-    bool mask;
-    bool origins; /* every document of the dataset has one */
-    bool indexed; /* documents are those that the dataset numbers; without them there are no columns */
-    bool replace, sync;
-};
-
+enum { ENDS_AT_ONCE = 4096 };
 enum { VALUES_AT_ONCE = 256 }; /* documents whose values are looked up at once */
 
-struct shard_sink {
-    struct shard_sink_options options;
+/* Ways to find the ends of documents. */
+enum ends_by { BY_INDEX, BY_CSV, BY_SEARCH };
+
+struct converting {
+    const struct tokmap_dataset *dataset;
+    const struct convert_options *options;
     struct tokmap_dataset_info info;
-    struct shard_writer *writer;
+    char tokenizer[ABOUT_NAME];     /* the foreign writer refers to it until it commits */
+    struct foreign_writer *foreign; /* or NULL */
+    struct shard_writer *shard;     /* or NULL; its members are below */
+    enum ends_by by;
+    uint64_t document; /* BY_INDEX: the next one to end */
+    uint64_t next_end; /* BY_INDEX: where it ends; with peeked */
+    bool peeked;
+    uint64_t last_end; /* of the documents that are written */
+    uint64_t seen;     /* BY_SEARCH: the next token to look at */
+    struct olmo_documents csv;
+    uint64_t csv_ends[ENDS_AT_ONCE], csv_used, csv_at;
+    bool csv_open; /* the ends of the current shard are being read */
+    bool origins;  /* the documents have them */
+    uint64_t ends[ENDS_AT_ONCE];
+    struct tokmap_origin places[ENDS_AT_ONCE];
+    uint8_t *tokens, *bits;
+    /* Of a shard: tokens of the same or another width, documents, mask, origins, and columns. */
+    uint32_t width;
     const char *names[COLUMNS_MAX];
-    size_t columns;
+    size_t columns;             /* 0 where documents are not those that the dataset numbers */
     struct shard_value *values; /* of VALUES_AT_ONCE documents */
-    uint64_t documents;         /* that have ended */
+    uint64_t ended;             /* documents of the shard */
     bool open;                  /* a document has begun */
     uint8_t *converted;         /* BLOCK_BYTES * 2 */
 };
 
-/* Ignores NULL. */
-static void shard_sink_abort(struct shard_sink *sink)
+static bool is_stated(const struct converting *converting)
 {
-    if (!sink)
-        return;
-    shard_writer_abort(sink->writer);
-    free(sink->values);
-    free(sink->converted);
-    free(sink);
+    return converting->options->tokenizer && converting->options->tokenizer->vocabulary;
 }
+
+/* ---- writing a shard ---- */
 
 /* Statuses: those of shard_writer_open(), and of reading the dataset. */
-static enum tokmap_status shard_sink_open(struct shard_sink **sink, const struct shard_sink_options *options,
-                                          struct tokmap_error *error)
+static enum tokmap_status new_shard_open(struct converting *converting, bool masked, struct tokmap_error *error)
 {
-    struct shard_sink *made = calloc(1, sizeof *made);
-    *sink = NULL;
-    if (!made)
-        return error_set_memory(error, "the shard", sizeof *made);
-    made->options = *options;
-    made->info.size = sizeof made->info;
-    enum tokmap_status status = tokmap_dataset_info(options->dataset, &made->info);
-    if (options->tokenizer) {
-        made->info.vocabulary = options->tokenizer->vocabulary;
-        memcpy(made->info.tokenizer, options->tokenizer->fingerprint, sizeof made->info.tokenizer);
-    }
-    if (!status && options->indexed)
-        status = tokmap_dataset_columns(options->dataset, made->names, COLUMNS_MAX, &made->columns, error);
-    made->converted = malloc(2 * BLOCK_BYTES);
-    made->values = made->columns ? calloc(VALUES_AT_ONCE * made->columns, sizeof *made->values) : NULL;
-    if (!status && (!made->converted || (made->columns && !made->values)))
+    const struct convert_options *options = converting->options;
+    const struct tokmap_dataset_info *info = &converting->info;
+    enum tokmap_status status = TOKMAP_OK;
+    if (converting->by == BY_INDEX)
+        status =
+            tokmap_dataset_columns(converting->dataset, converting->names, COLUMNS_MAX, &converting->columns, error);
+    converting->converted = malloc(2 * BLOCK_BYTES);
+    converting->values =
+        converting->columns ? calloc(VALUES_AT_ONCE * converting->columns, sizeof *converting->values) : NULL;
+    if (!status && (!converting->converted || (converting->columns && !converting->values)))
         status = error_set_memory(error, "the shard", 2 * BLOCK_BYTES);
-    const uint64_t most = options->width == 2 ? (uint64_t)1 << 16 : (uint64_t)1 << 32;
-    struct shard_writer_options writer = {.width = options->width,
-                                          .vocabulary = min64(made->info.vocabulary, most),
-                                          .eod_id = made->info.eod_id,
-                                          .bos_id = made->info.bos_id,
+    const uint64_t most = converting->width == 2 ? (uint64_t)1 << 16 : (uint64_t)1 << 32;
+    struct shard_writer_options writer = {.width = converting->width,
+                                          .vocabulary = min64(info->vocabulary, most),
+                                          .eod_id = info->eod_id,
+                                          .bos_id = info->bos_id,
                                           .replace = options->replace,
-                                          .mask = options->mask,
+                                          .mask = masked,
                                           .sync = options->sync,
-                                          .columns = made->names,
-                                          .column_count = (uint32_t)made->columns};
-    memcpy(writer.tokenizer, made->info.tokenizer, sizeof writer.tokenizer);
-    if (!status)
-        status = shard_writer_open(&made->writer, options->prefix, &writer, error);
-    if (status)
-        shard_sink_abort(made);
-    else
-        *sink = made;
-    return status;
+                                          .columns = converting->names,
+                                          .column_count = (uint32_t)converting->columns};
+    memcpy(writer.tokenizer, info->tokenizer, sizeof writer.tokenizer);
+    return status ? status : shard_writer_open(&converting->shard, options->prefix, &writer, error);
 }
 
-/* ---- tokens and documents ---- */
-
 /* Copies the values of the columns for the next documents. */
-static enum tokmap_status values_copy(struct shard_sink *sink, uint64_t documents, struct tokmap_error *error)
+static enum tokmap_status values_copy(struct converting *converting, uint64_t documents, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t done = 0; done < documents && sink->columns && !status;) {
+    for (uint64_t done = 0; done < documents && converting->columns && !status;) {
         const uint64_t some = min64(documents - done, VALUES_AT_ONCE);
-        for (uint64_t i = 0; i < some * sink->columns && !status; i++) {
+        for (uint64_t i = 0; i < some * converting->columns && !status; i++) {
             struct tokmap_value value = {NULL, 0};
-            status = tokmap_dataset_value(sink->options.dataset, sink->documents + done + i / sink->columns,
-                                          sink->names[i % sink->columns], &value, error);
-            sink->values[i] = (struct shard_value){value.json, value.bytes};
+            status = tokmap_dataset_value(converting->dataset, converting->ended + done + i / converting->columns,
+                                          converting->names[i % converting->columns], &value, error);
+            converting->values[i] = (struct shard_value){value.json, value.bytes};
         }
         if (!status)
-            status = shard_writer_values(sink->writer, sink->values, some, error);
+            status = shard_writer_values(converting->shard, converting->values, some, error);
         done += some;
     }
     return status;
 }
 
 /* Converts to the width of the shard. Returns NULL if an id does not fit. */
-static const uint8_t *converted(struct shard_sink *sink, const uint8_t *tokens, uint64_t count, uint64_t largest)
+static const uint8_t *converted(struct converting *converting, const uint8_t *tokens, uint64_t count, uint64_t largest)
 {
-    if (sink->options.width == sink->info.width)
+    if (converting->width == converting->info.width)
         return tokens;
-    if (sink->options.width == 2 && largest > UINT16_MAX)
+    if (converting->width == 2 && largest > UINT16_MAX)
         return NULL;
-    for (uint64_t i = 0; i < count; i++)
-        if (sink->options.width == 2)
-            store16(sink->converted + 2 * i, (uint16_t)load32(tokens + 4 * i));
-        else
-            store32(sink->converted + 4 * i, load16(tokens + 2 * i));
-    return sink->converted;
+    ids_convert(converting->converted, converting->width, tokens, count);
+    return converting->converted;
 }
 
 /* Returns whether two documents are records of the same input that follow each other. */
@@ -156,36 +142,36 @@ static bool follows(const struct tokmap_origin *first, const struct tokmap_origi
 }
 
 /* Adds documents with their origins: one call of the writer for each row of records that follow each other. */
-static enum tokmap_status origins_add(struct shard_sink *sink, const uint8_t *tokens, uint64_t count,
+static enum tokmap_status origins_add(struct converting *converting, const uint8_t *tokens, uint64_t count,
                                       const uint64_t *ends, uint64_t documents, uint64_t largest,
                                       struct tokmap_error *error)
 {
-    const struct tokmap_dataset *dataset = sink->options.dataset;
-    const uint32_t width = sink->options.width;
+    const struct tokmap_dataset *dataset = converting->dataset;
+    const uint32_t width = converting->width;
     uint64_t at = 0, rebased[VALUES_AT_ONCE];
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; (i < documents || at < count) && !status;) {
         struct tokmap_origin origin, next;
         uint64_t used = 0;
-        if (!sink->open) {
-            status = tokmap_dataset_origin(dataset, sink->documents + i, &origin, error);
+        if (!converting->open) {
+            status = tokmap_dataset_origin(dataset, converting->ended + i, &origin, error);
             if (!status)
-                status = shard_writer_origin(sink->writer, origin.path, origin.path_bytes, origin.record, error);
+                status = shard_writer_origin(converting->shard, origin.path, origin.path_bytes, origin.record, error);
             if (status)
                 return status;
         }
         for (bool more = i < documents; more;) {
             rebased[used++] = ends[i++] - at;
-            more = !sink->open && i < documents && used < VALUES_AT_ONCE;
-            if (more && (status = tokmap_dataset_origin(dataset, sink->documents + i, &next, error)))
+            more = !converting->open && i < documents && used < VALUES_AT_ONCE;
+            if (more && (status = tokmap_dataset_origin(dataset, converting->ended + i, &next, error)))
                 return status;
             more = more && follows(&origin, &next);
             if (more)
                 origin = next;
         }
         const uint64_t stop = used ? ends[i - 1] : count;
-        status = shard_writer_add(sink->writer, tokens + at * width, stop - at, rebased, used, largest, error);
-        sink->open = !used;
+        status = shard_writer_add(converting->shard, tokens + at * width, stop - at, rebased, used, largest, error);
+        converting->open = !used;
         at = stop;
     }
     return status;
@@ -193,53 +179,45 @@ static enum tokmap_status origins_add(struct shard_sink *sink, const uint8_t *to
 
 /* Appends tokens of the dataset's width, as foreign_writer_add() does; the documents are those of the dataset, in
  * order. largest: the largest id of the tokens. Statuses: those of shard_writer_add(). */
-static enum tokmap_status shard_sink_add(struct shard_sink *sink, const uint8_t *tokens, uint64_t count,
-                                         const uint64_t *ends, uint64_t documents, uint64_t largest,
-                                         struct tokmap_error *error)
+static enum tokmap_status shard_add(struct converting *converting, const uint8_t *tokens, uint64_t count,
+                                    const uint64_t *ends, uint64_t documents, uint64_t largest,
+                                    struct tokmap_error *error)
 {
-    const uint8_t *stored = converted(sink, tokens, count, largest);
+    const uint8_t *stored = converted(converting, tokens, count, largest);
     if (!stored)
         return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
                          "the dataset has the id %" PRIu64 ", but tokens of 2 bytes hold ids below 65,536; use "
                          "--width of 4",
                          largest);
-    enum tokmap_status status = sink->options.origins
-                                    ? origins_add(sink, stored, count, ends, documents, largest, error)
-                                    : shard_writer_add(sink->writer, stored, count, ends, documents, largest, error);
+    enum tokmap_status status =
+        converting->origins ? origins_add(converting, stored, count, ends, documents, largest, error)
+                            : shard_writer_add(converting->shard, stored, count, ends, documents, largest, error);
     if (!status)
-        status = values_copy(sink, documents, error);
-    sink->documents += documents;
+        status = values_copy(converting, documents, error);
+    converting->ended += documents;
     return status;
 }
 
-static enum tokmap_status shard_sink_mask(struct shard_sink *sink, const uint8_t *bits, uint64_t count,
-                                          struct tokmap_error *error)
-{
-    return shard_writer_mask(sink->writer, bits, 0, count, error);
-}
-
-/* ---- commit ---- */
-
-static enum tokmap_status tokenizer_add(const struct shard_sink *sink, struct cli_report *report,
+static enum tokmap_status tokenizer_add(const struct converting *converting, struct cli_report *report,
                                         struct tokmap_error *error)
 {
     static const uint8_t unknown[16];
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct about_facts facts = {0};
-    if (sink->options.tokenizer) {
-        const char *about = sink->options.tokenizer->about;
+    if (is_stated(converting)) {
+        const char *about = converting->options->tokenizer->about;
         cli_member(report, "tokenizer", cli_raw(about, strlen(about)));
         return TOKMAP_OK;
     }
-    if (!memcmp(sink->info.tokenizer, unknown, 16) || !sink->info.shards)
+    if (!memcmp(converting->info.tokenizer, unknown, 16) || !converting->info.shards)
         return TOKMAP_OK;
-    enum tokmap_status status = tokmap_dataset_shard(sink->options.dataset, 0, &shard, error);
+    enum tokmap_status status = tokmap_dataset_shard(converting->dataset, 0, &shard, error);
     if (!status)
         status = about_read(&shard, &facts, error);
     if (!status) {
         cli_report_object(report, "tokenizer");
         cli_member(report, "name", cli_text(facts.name));
-        cli_member(report, "fingerprint", cli_text(HASH128_HEX(sink->info.tokenizer)));
+        cli_member(report, "fingerprint", cli_text(HASH128_HEX(converting->info.tokenizer)));
         cli_member(report, "special", cli_text(facts.recognizes ? "recognise" : "text")); /* kept spelling */
         cli_member_text_if(report, "pattern", facts.pattern);
         cli_member_text_if(report, "pattern_regex", facts.pattern_regex);
@@ -254,66 +232,36 @@ static enum tokmap_status tokenizer_add(const struct shard_sink *sink, struct cl
 
 /* Makes the text of the about section: the tool, the kind of the source, and the tokenizer if the source recorded
  * it. */
-static enum tokmap_status about_text(const struct shard_sink *sink, char **text, size_t *bytes,
+static enum tokmap_status about_text(const struct converting *converting, char **text, size_t *bytes,
                                      struct tokmap_error *error)
 {
     struct cli_report report;
     cli_report_begin_text(&report, true);
     cli_member(&report, "tool", cli_text("tokmap convert"));
     cli_member(&report, "version", cli_text(tokmap_version()));
-    cli_member(&report, "kind", cli_text(sink->info.kind));
-    const enum tokmap_status status = tokenizer_add(sink, &report, error);
+    cli_member(&report, "kind", cli_text(converting->info.kind));
+    const enum tokmap_status status = tokenizer_add(converting, &report, error);
     *text = cli_report_end_text(&report, bytes);
     return status || *text ? status : error_set_memory(error, "the about section", 0);
 }
 
-/* Finishes the shard. Frees the sink with every status. content: its id. Statuses: those of shard_writer_commit(). */
-static enum tokmap_status shard_sink_commit(struct shard_sink *sink, struct foreign_written *written,
-                                            uint8_t content[16], struct tokmap_error *error)
+/* Finishes the shard. content: its id. Statuses: those of shard_writer_commit(). */
+static enum tokmap_status new_shard_commit(struct converting *converting, struct foreign_written *written,
+                                           uint8_t content[16], struct tokmap_error *error)
 {
     char *text = NULL;
     size_t bytes = 0;
-    enum tokmap_status status = about_text(sink, &text, &bytes, error);
-    *written = (struct foreign_written){.tokens = shard_writer_tokens(sink->writer),
-                                        .documents = shard_writer_documents(sink->writer)};
-    written->written_bytes = written->tokens * sink->options.width;
+    enum tokmap_status status = about_text(converting, &text, &bytes, error);
+    *written = (struct foreign_written){.tokens = shard_writer_tokens(converting->shard),
+                                        .documents = shard_writer_documents(converting->shard)};
+    written->written_bytes = written->tokens * converting->width;
     if (!status) {
-        status = shard_writer_commit(sink->writer, text, bytes, content, error);
-        sink->writer = NULL;
+        status = shard_writer_commit(converting->shard, text, bytes, content, error);
+        converting->shard = NULL;
     }
     free(text);
-    shard_sink_abort(sink);
     return status;
 }
-
-/* ---- conversion ---- */
-
-enum { ENDS_AT_ONCE = 4096 };
-
-/* Ways to find the ends of documents. */
-enum ends_by { BY_INDEX, BY_CSV, BY_SEARCH };
-
-struct converting {
-    const struct tokmap_dataset *dataset;
-    const struct convert_options *options;
-    struct tokmap_dataset_info info;
-    char tokenizer[ABOUT_NAME]; /* the foreign writer refers to it until it commits */
-    struct foreign_writer *foreign;
-    struct shard_sink *sink;
-    enum ends_by by;
-    uint64_t document; /* BY_INDEX: the next one to end */
-    uint64_t next_end; /* BY_INDEX: where it ends; with peeked */
-    bool peeked;
-    uint64_t last_end; /* of the documents that are written */
-    uint64_t seen;     /* BY_SEARCH: the next token to look at */
-    struct olmo_documents csv;
-    uint64_t csv_ends[ENDS_AT_ONCE], csv_used, csv_at;
-    bool csv_open; /* the ends of the current shard are being read */
-    bool origins;  /* the documents have them */
-    uint64_t ends[ENDS_AT_ONCE];
-    struct tokmap_origin places[ENDS_AT_ONCE];
-    uint8_t *tokens, *bits;
-};
 
 /* A shard that is being read; a synthetic dataset is one. */
 struct reading {
@@ -321,12 +269,6 @@ struct reading {
     struct index index;
     bool hashed; /* the index is open, and its blocks are those that are read */
 };
-
-static enum tokmap_status failed(const struct converting *converting, enum tokmap_status status,
-                                 struct tokmap_error *error)
-{
-    return error_set(error, status, converting->options->name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-}
 
 /* ---- documents ---- */
 
@@ -380,8 +322,7 @@ static void search_next(struct converting *converting, uint64_t first, uint64_t 
 {
     const struct tokmap_dataset_info *info = &converting->info;
     for (; converting->seen < last && *used + 2 <= ENDS_AT_ONCE; converting->seen++) {
-        const uint8_t *at = converting->tokens + (converting->seen - first) * info->width;
-        const uint64_t id = info->width == 2 ? load16(at) : load32(at);
+        const uint64_t id = id_load(converting->tokens, info->width, converting->seen - first);
         if (id == info->bos_id)
             end_found(converting, converting->seen, used);
         if (id == info->eod_id)
@@ -454,19 +395,13 @@ static enum tokmap_status ends_next(struct converting *converting, const struct 
 
 /* ---- one block ---- */
 
-static bool is_stated(const struct converting *converting)
-{
-    return converting->options->tokenizer && converting->options->tokenizer->vocabulary;
-}
-
 /* Reports the first id of a block that is not in the vocabulary. There is one. */
 static enum tokmap_status id_too_large(const struct converting *converting, const struct tokmap_shard_info *shard,
                                        uint64_t first, struct tokmap_error *error)
 {
     const struct tokmap_dataset_info *info = &converting->info;
     uint64_t i = 0, id;
-    while ((id = info->width == 2 ? load16(converting->tokens + 2 * i) : load32(converting->tokens + 4 * i)) <
-           info->vocabulary)
+    while ((id = id_load(converting->tokens, info->width, i)) < info->vocabulary)
         i++;
     return error_set(error, TOKMAP_ERROR_TOKEN, shard->tokens_path, TOKMAP_NO_OFFSET,
                      "token %" PRIu64 " of the dataset has the id %" PRIu64 ", but ids must be below %" PRIu64
@@ -515,8 +450,8 @@ static enum tokmap_status mask_write(struct converting *converting, uint64_t fir
     enum tokmap_status status = tokmap_dataset_mask(converting->dataset, first, count, converting->bits, error);
     if (status)
         return status;
-    return converting->sink ? shard_sink_mask(converting->sink, converting->bits, count, error)
-                            : foreign_writer_mask(converting->foreign, converting->bits, count, error);
+    return converting->shard ? shard_writer_mask(converting->shard, converting->bits, 0, count, error)
+                             : foreign_writer_mask(converting->foreign, converting->bits, count, error);
 }
 
 static enum tokmap_status block_convert(struct converting *converting, const struct reading *reading, uint64_t first,
@@ -532,8 +467,8 @@ static enum tokmap_status block_convert(struct converting *converting, const str
         const uint8_t *tokens = converting->tokens + (at - first) * converting->info.width;
         for (uint64_t i = 0; i < used; i++)
             converting->ends[i] -= at;
-        if (!status && converting->sink)
-            status = shard_sink_add(converting->sink, tokens, stop - at, converting->ends, used, largest, error);
+        if (!status && converting->shard)
+            status = shard_add(converting, tokens, stop - at, converting->ends, used, largest, error);
         else if (!status)
             status = foreign_writer_add(converting->foreign, tokens, stop - at, converting->ends, used,
                                         converting->origins ? converting->places : NULL, error);
@@ -572,10 +507,10 @@ static enum tokmap_status shard_convert(struct converting *converting, struct re
     const uint64_t step = BLOCK_BYTES / converting->info.width;
     enum tokmap_status status = documents_begin(converting, &reading->shard, error);
     for (uint64_t at = first; at < last && !status; at += step) {
-        if (options->stop && options->stop(options->user))
+        if (os_signal_caught())
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         status = block_convert(converting, reading, at, min64(step, last - at), masked, error);
-        if (!status && options->progress)
+        if (!status)
             options->progress(options->user, min64(at + step, last));
     }
     return status;
@@ -642,36 +577,24 @@ static enum tokmap_status output_open(struct converting *converting, bool masked
         result->columns = columns;
         return status && status != TOKMAP_ERROR_LIMIT ? status : index_writer_open(converting, stored, masked, error);
     }
-    const struct shard_sink_options sink = {.dataset = converting->dataset,
-                                            .tokenizer = is_stated(converting) ? options->tokenizer : NULL,
-                                            .prefix = options->prefix,
-                                            .width = stored,
-                                            .mask = masked,
-                                            .origins = converting->origins,
-                                            .indexed = converting->by == BY_INDEX,
-                                            .replace = options->replace,
-                                            .sync = options->sync};
-    return shard_sink_open(&converting->sink, &sink, error);
+    converting->width = stored;
+    return new_shard_open(converting, masked, error);
 }
 
 /* Finds out what the dataset has. */
 static enum tokmap_status source_examine(struct converting *converting, struct tokmap_error *error)
 {
     struct tokmap_origin origin;
-    enum tokmap_status status = tokmap_dataset_info(converting->dataset, &converting->info);
-    if (status)
-        return failed(converting, status, error);
+    converting->info = info_of_dataset(converting->dataset);
     /* Without an index, OLMo's files can have a list that the library has not read. */
     const bool listed = !strcmp(converting->info.kind, "olmo");
     converting->by = (converting->info.documents && !listed) || !converting->info.tokens ? BY_INDEX : BY_SEARCH;
-    status = converting->by == BY_INDEX && converting->info.documents
-                 ? tokmap_dataset_origin(converting->dataset, 0, &origin, NULL)
-                 : TOKMAP_ERROR_NOT_FOUND;
-    converting->origins = !status;
+    converting->origins = converting->by == BY_INDEX && converting->info.documents &&
+                          !tokmap_dataset_origin(converting->dataset, 0, &origin, NULL);
     /* If some shards record origins and others do not, none are kept. */
     for (uint64_t i = 0; i < converting->info.shards && converting->origins; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        status = tokmap_dataset_shard(converting->dataset, i, &shard, error);
+        const enum tokmap_status status = tokmap_dataset_shard(converting->dataset, i, &shard, error);
         if (status)
             return status;
         if (shard.documents && tokmap_dataset_origin(converting->dataset, shard.first_document, &origin, NULL))
@@ -687,6 +610,7 @@ static enum tokmap_status vocabulary_take(struct converting *converting, struct 
     if (!is_stated(converting))
         return TOKMAP_OK;
     info->vocabulary = converting->options->tokenizer->vocabulary;
+    memcpy(info->tokenizer, converting->options->tokenizer->fingerprint, sizeof info->tokenizer);
     const bool eod = info->eod_id != TOKMAP_NO_ID && info->eod_id >= info->vocabulary;
     if (!eod && (info->bos_id == TOKMAP_NO_ID || info->bos_id < info->vocabulary))
         return TOKMAP_OK;
@@ -703,8 +627,7 @@ enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const s
     memset(result, 0, sizeof *result);
     if (!converting)
         return error_set_memory(error, "the conversion", sizeof *converting);
-    *converting =
-        (struct converting){.dataset = dataset, .options = options, .info = {.size = sizeof converting->info}};
+    *converting = (struct converting){.dataset = dataset, .options = options};
     enum tokmap_status status = source_examine(converting, error);
     if (!status)
         status = vocabulary_take(converting, error);
@@ -724,14 +647,15 @@ enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const s
         status = output_open(converting, result->masked, result, error);
     if (!status)
         status = shards_convert(converting, result->masked, error);
-    if (!status && converting->sink)
-        status = shard_sink_commit(converting->sink, &result->written, result->content, error);
+    if (!status && converting->shard)
+        status = new_shard_commit(converting, &result->written, result->content, error);
     else if (!status)
         status = foreign_writer_commit(converting->foreign, &result->written, error);
-    else if (converting->sink)
-        shard_sink_abort(converting->sink);
     else
         foreign_writer_abort(converting->foreign);
+    shard_writer_abort(converting->shard);
+    free(converting->values);
+    free(converting->converted);
     olmo_documents_free(&converting->csv);
     free(converting->tokens);
     free(converting->bits);

@@ -9,7 +9,7 @@
 #ifndef TOKMAP_COMMANDS_CONVERT_DATASET_CONVERT_H
 #define TOKMAP_COMMANDS_CONVERT_DATASET_CONVERT_H
 
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "foreign_writer.h"
 
 struct convert_options {
@@ -25,8 +25,7 @@ struct convert_options {
                                                  dataset */
     bool replace, sync;
     bool equal;                                    /* as in foreign_writer_options */
-    void (*progress)(void *user, uint64_t tokens); /* from time to time, with the tokens so far; may be NULL */
-    bool (*stop)(void *user);                      /* true ends with ERROR_INTERRUPTED; may be NULL */
+    void (*progress)(void *user, uint64_t tokens); /* from time to time, with the tokens so far */
     void *user;
 };
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * foreign_writer.c - see foreign_writer.h.
- *
  * Each format has a row in the table below: the endings of its files, of which the last is the key (output_group.h),
  * and which of them has the tokens and the documents. With shared tokens, the file of the tokens is left out if its
  * name is that of the shard, and otherwise becomes a link.
@@ -14,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/data/token_decode.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/element.h"
+#include "format/foreign/foreign_index.h"
+#include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
-#include "megatron_writer.h"
-#include "olmo_writer.h"
 #include "output_group.h"
 #include "platform/os.h"
 #include "text/path.h"
@@ -213,21 +212,19 @@ enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const str
     assert(!options->shared_tokens ||
            (options->stored == options->width && foreign_target_shares(options->target, options->width)));
     made->options = *options;
-    struct output_group_options group = {.prefix = options->prefix,
-                                         .endings = endings,
-                                         .replace = options->replace,
-                                         .equal = options->equal,
-                                         .sync = options->sync};
-    group.count = endings_list(options, endings, made->parts);
+    made->group = (struct output_group){.count = endings_list(options, endings, made->parts),
+                                        .replace = options->replace,
+                                        .equal = options->equal,
+                                        .sync = options->sync};
     made->folder = path_folder(options->prefix);
     enum tokmap_status status = made->folder ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
     if (!status)
         status = absent_find(made, error);
-    group.absent = made->absent;
+    made->group.absent = made->absent;
     if (!status && made->parts[USE_TOKENS] != NONE && !strcmp(endings[made->parts[USE_TOKENS]], ".bin"))
         status = shard_check(options, error);
     if (!status)
-        status = output_group_open(&made->group, &group, error);
+        status = output_group_open(&made->group, options->prefix, endings, error);
     if (!status)
         status = files_begin(made, error);
     if (status)
@@ -290,11 +287,7 @@ static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint
     for (uint64_t done = 0; done < count && !status; done += CONVERTED_TOKENS) {
         const size_t some = (size_t)min64(CONVERTED_TOKENS, count - done);
         const uint8_t *from = tokens + done * options->width;
-        for (size_t i = 0; i < some; i++)
-            if (options->stored == 2)
-                store16(writer->converted + 2 * i, (uint16_t)load32(from + 4 * i));
-            else
-                store32(writer->converted + 4 * i, load16(from + 2 * i));
+        ids_convert(writer->converted, options->stored, from, some);
         status = output_group_add(&writer->group, part, writer->converted, some * options->stored, error);
     }
     return status;
@@ -313,7 +306,7 @@ static void marks_count(struct foreign_writer *writer, const uint8_t *tokens, ui
     for (uint64_t i = 0; i < count; i++)
         marks += (options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id;
     for (uint64_t i = 0; marks && !writer->marks; i++)
-        if ((options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id) {
+        if (id_load(tokens, options->width, i) == id) {
             writer->first_mark = before + i;
             break;
         }
@@ -505,4 +498,236 @@ void foreign_writer_abort(struct foreign_writer *writer)
     free(writer->folder);
     free(writer->absent);
     free(writer);
+}
+
+/* ---- megatron ---- */
+
+/*
+ * Example: documents of 3 and 5 tokens of 2 bytes. The lengths are 3 and 5, the pointers 0 and 6 (bytes), and the
+ * first sequences 0, 1, and, for the end, 2. If the limit of a length were 4, the second document would be the
+ * sequences of 4 tokens and of 1 token: the lengths 3, 4, 1, the pointers 0, 6, 14, the first sequences 0, 1, 3.
+ */
+
+#define LENGTH_MOST ((uint64_t)INT32_MAX)
+#define CONTINUES ((uint32_t)1 << 31)
+enum { LENGTHS_AT_ONCE = 4096 };
+
+enum array { LENGTHS, POINTERS, DOCUMENTS };
+
+void megatron_writer_init(struct megatron_writer *writer, const char *folder)
+{
+    writer->sequences = writer->documents = 0;
+    spill_init(&writer->lengths, folder);
+}
+
+void megatron_writer_free(struct megatron_writer *writer)
+{
+    if (writer->lengths.folder)
+        spill_free(&writer->lengths);
+}
+
+int megatron_writer_add(struct megatron_writer *writer, uint64_t tokens)
+{
+    int system = 0;
+    uint32_t continues = 0;
+    do {
+        const uint32_t length = (uint32_t)min64(tokens, LENGTH_MOST), stored = length | continues;
+        system = spill_add(&writer->lengths, &stored, sizeof stored);
+        tokens -= length;
+        continues = CONTINUES;
+        writer->sequences++;
+    } while (tokens && !system);
+    writer->documents++;
+    return system;
+}
+
+/* Fills `out` with the elements of an array for `count` lengths, from sequence `first` on. Returns the bytes. *at: the
+ * byte in the .bin at which the first of them begins, and then the one after the last. */
+static size_t array_fill(enum array array, const uint32_t *lengths, size_t count, uint64_t first, uint32_t width,
+                         uint64_t *at, uint8_t *out)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (array == LENGTHS) {
+            store32(out + used, lengths[i] & ~CONTINUES);
+            used += 4;
+        } else if (array == POINTERS) {
+            store64(out + used, *at);
+            *at += (uint64_t)(lengths[i] & ~CONTINUES) * width;
+            used += 8;
+        } else if (!(lengths[i] & CONTINUES)) {
+            store64(out + used, first + i);
+            used += 8;
+        }
+    }
+    return used;
+}
+
+static enum tokmap_status array_write(const struct megatron_writer *writer, enum array array, uint32_t width,
+                                      struct output_group *group, uint32_t part, struct tokmap_error *error)
+{
+    uint32_t lengths[LENGTHS_AT_ONCE];
+    uint8_t out[LENGTHS_AT_ONCE * 8];
+    uint64_t at = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t first = 0; first < writer->sequences && !status; first += LENGTHS_AT_ONCE) {
+        const size_t count = (size_t)min64(LENGTHS_AT_ONCE, writer->sequences - first);
+        const int system = spill_read(&writer->lengths, first * sizeof lengths[0], lengths, count * sizeof lengths[0]);
+        if (system)
+            return output_group_failed(group, part, system, error);
+        const size_t bytes = array_fill(array, lengths, count, first, width, &at, out);
+        status = output_group_add(group, part, out, bytes, error);
+    }
+    return status;
+}
+
+enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum element element,
+                                          struct output_group *group, uint32_t part, struct tokmap_error *error)
+{
+    uint8_t head[MEGATRON_HEAD_BYTES] = MEGATRON_MAGIC, last[8];
+    store64(head + 9, MEGATRON_VERSION);
+    head[17] = (uint8_t)element;
+    store64(head + 18, writer->sequences);
+    store64(head + 26, writer->documents + 1);
+    store64(last, writer->sequences);
+    enum tokmap_status status = output_group_add(group, part, head, sizeof head, error);
+    for (enum array array = LENGTHS; array <= DOCUMENTS && !status; array++)
+        status = array_write(writer, array, element_bytes(element), group, part, error);
+    return status ? status : output_group_add(group, part, last, sizeof last, error);
+}
+
+/* ---- olmo ---- */
+
+/* Lines are those of Python's module csv, but end in \n alone. Some readers cut a line at each comma and take the first
+ * two numbers, so a line must not end inside a field: in SOURCE, control characters become '?'. */
+
+/* ---- gzip ----
+ *
+ * RFC 1952 describes the file, and RFC 1951, section 3.2.4, the blocks: a byte that is 1 for the last block, the number
+ * of bytes as u16, its complement, and the bytes. */
+
+#define POLYNOMIAL UINT32_C(0xEDB88320)
+
+/* Continues the CRC-32 of gzip, half a byte at a time. */
+static uint32_t crc_add(uint32_t crc, const uint8_t *bytes, size_t count)
+{
+    uint32_t table[16];
+    for (uint32_t i = 0; i < 16; i++) {
+        table[i] = i;
+        for (int bit = 0; bit < 4; bit++)
+            table[i] = (table[i] >> 1) ^ (table[i] & 1 ? POLYNOMIAL : 0);
+    }
+    crc = ~crc;
+    for (size_t i = 0; i < count; i++) {
+        crc = table[(crc ^ bytes[i]) & 15] ^ (crc >> 4);
+        crc = table[(crc ^ (bytes[i] >> 4)) & 15] ^ (crc >> 4);
+    }
+    return ~crc;
+}
+
+static enum tokmap_status block_write(struct gzip_stored *gzip, bool last, struct output_group *group, uint32_t part,
+                                      struct tokmap_error *error)
+{
+    uint8_t head[5] = {last};
+    store16(head + 1, (uint16_t)gzip->used);
+    store16(head + 3, (uint16_t)~gzip->used);
+    enum tokmap_status status = output_group_add(group, part, head, sizeof head, error);
+    if (!status)
+        status = output_group_add(group, part, gzip->block, gzip->used, error);
+    gzip->crc = crc_add(gzip->crc, gzip->block, gzip->used);
+    gzip->bytes += gzip->used;
+    gzip->used = 0;
+    return status;
+}
+
+enum tokmap_status gzip_stored_begin(struct gzip_stored *gzip, uint8_t *block, struct output_group *group,
+                                     uint32_t part, struct tokmap_error *error)
+{
+    static const uint8_t head[10] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF}; /* no time, unknown system */
+    *gzip = (struct gzip_stored){.block = block};
+    return output_group_add(group, part, head, sizeof head, error);
+}
+
+enum tokmap_status gzip_stored_add(struct gzip_stored *gzip, const void *bytes, size_t count,
+                                   struct output_group *group, uint32_t part, struct tokmap_error *error)
+{
+    const uint8_t *from = bytes;
+    enum tokmap_status status = TOKMAP_OK;
+    while (count && !status) {
+        const size_t some = (size_t)min64(count, GZIP_BLOCK - gzip->used);
+        memcpy(gzip->block + gzip->used, from, some);
+        gzip->used += some;
+        from += some;
+        count -= some;
+        if (gzip->used == GZIP_BLOCK)
+            status = block_write(gzip, false, group, part, error);
+    }
+    return status;
+}
+
+enum tokmap_status gzip_stored_end(struct gzip_stored *gzip, struct output_group *group, uint32_t part,
+                                   struct tokmap_error *error)
+{
+    uint8_t tail[8];
+    enum tokmap_status status = block_write(gzip, true, group, part, error);
+    store32(tail, gzip->crc);
+    store32(tail + 4, (uint32_t)gzip->bytes);
+    return status ? status : output_group_add(group, part, tail, sizeof tail, error);
+}
+
+/* ---- lines ---- */
+
+#define LINE_NUMBERS 96 /* bytes of three numbers in decimal and their commas */
+
+enum tokmap_status olmo_writer_begin(struct olmo_writer *writer, struct output_group *group, uint32_t part,
+                                     struct tokmap_error *error)
+{
+    writer->documents = 0;
+    return gzip_stored_begin(&writer->gzip, writer->block, group, part, error);
+}
+
+/* Writes a field, in quotes if it needs them. */
+static enum tokmap_status field_add(struct olmo_writer *writer, const char *text, uint64_t bytes,
+                                    struct output_group *group, uint32_t part, struct tokmap_error *error)
+{
+    char buffer[512];
+    size_t used = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    const bool quoted = bytes && (memchr(text, ',', bytes) || memchr(text, '"', bytes));
+    if (quoted)
+        buffer[used++] = '"';
+    for (uint64_t i = 0; i < bytes && !status; i++) {
+        if (text[i] == '"')
+            buffer[used++] = '"';
+        buffer[used++] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+        if (used > sizeof buffer - 4) {
+            status = gzip_stored_add(&writer->gzip, buffer, used, group, part, error);
+            used = 0;
+        }
+    }
+    if (quoted)
+        buffer[used++] = '"';
+    return status ? status : gzip_stored_add(&writer->gzip, buffer, used, group, part, error);
+}
+
+enum tokmap_status olmo_writer_add(struct olmo_writer *writer, uint64_t start, uint64_t end,
+                                   const struct tokmap_origin *origin, struct output_group *group, uint32_t part,
+                                   struct tokmap_error *error)
+{
+    char text[LINE_NUMBERS];
+    int bytes = snprintf(text, sizeof text, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", start, end, writer->documents++);
+    enum tokmap_status status = gzip_stored_add(&writer->gzip, text, (size_t)bytes, group, part, error);
+    if (!status && origin)
+        status = field_add(writer, origin->path, origin->path_bytes, group, part, error);
+    if (status)
+        return status;
+    bytes =
+        origin ? snprintf(text, sizeof text, ",%" PRIu64 "\n", origin->record + 1) : snprintf(text, sizeof text, ",\n");
+    return gzip_stored_add(&writer->gzip, text, (size_t)bytes, group, part, error);
+}
+
+enum tokmap_status olmo_writer_end(struct olmo_writer *writer, struct output_group *group, uint32_t part,
+                                   struct tokmap_error *error)
+{
+    return gzip_stored_end(&writer->gzip, group, part, error);
 }

@@ -21,7 +21,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "format/foreign/llmc.h"
+#include "format/element.h"
+#include "format/foreign/foreign_formats.h"
+#include "format/index_writer.h"
+#include "output_group.h"
 #include "tokmap/tokmap.h"
 
 enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLMO, TARGET_NANOGPT, FOREIGN_TARGETS };
@@ -96,12 +99,79 @@ void foreign_writer_abort(struct foreign_writer *writer); /* removes the partial
 #define DATATROVE_NAME_MOST 256 /* bytes of the tokenizer's name that are written */
 #define DATATROVE_TEXT_MOST (DATATROVE_NAME_MOST + 96)
 
-/* Makes the header of llm.c (llmc.h) for `tokens` tokens, at most LLMC_TOKENS_MOST, of `width` bytes: 2 gives the kind
- * of GPT-2, 4 that of Llama 3. */
+/* Makes the header of llm.c (foreign_formats.h) for `tokens` tokens, at most LLMC_TOKENS_MOST, of `width` bytes: 2
+ * gives the kind of GPT-2, 4 that of Llama 3. */
 void llmc_head(uint8_t head[LLMC_HEAD_BYTES], uint32_t width, uint64_t tokens);
 
-/* Writes the three lines of a .ds.metadata (datatrove.h), as datatrove writes it, and returns their bytes. tokenizer:
- * its name; NULL: unknown. width: 2 or 4. */
+/* Writes the three lines of a .ds.metadata (foreign_formats.h), as datatrove writes it, and returns their bytes.
+ * tokenizer: its name; NULL: unknown. width: 2 or 4. */
 size_t datatrove_metadata(char text[DATATROVE_TEXT_MOST], const char *tokenizer, uint32_t width, uint64_t tokens);
+
+/* ---- megatron ---- */
+
+/*
+ * Writes the index of Megatron's token files, PREFIX.idx (megatron.h), which begins with arrays
+ * that are complete only in the end. So the lengths of sequences are kept in an unnamed file, 4 bytes each, from which
+ * all arrays are computed.
+ *
+ * A document is one sequence, unless it has more tokens than the 2^31 - 1 that a length can hold: then it has several.
+ */
+
+struct megatron_writer {
+    struct spill lengths; /* u32 of each sequence; bit 31: the sequence continues the document of the one before it */
+    uint64_t sequences, documents;
+};
+
+/* folder: see spill_init(). */
+void megatron_writer_init(struct megatron_writer *writer, const char *folder);
+void megatron_writer_free(struct megatron_writer *writer); /* a zeroed writer is allowed */
+
+/* Adds a document of so many tokens. Returns 0 or an errno. */
+int megatron_writer_add(struct megatron_writer *writer, uint64_t tokens);
+
+/* Writes the index as a part of the group. To be called once. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status megatron_writer_finish(struct megatron_writer *writer, enum element element,
+                                          struct output_group *group, uint32_t part, struct tokmap_error *error);
+
+/* ---- olmo ---- */
+
+/* Writes the .csv.gz of Dolma and OLMo-core (olmo.h): a line "START,END,ID,SOURCE,LINE" per document. */
+
+/* A gzip file whose data is stored as it is, not compressed: for readers that expect gzip, without a library that
+ * compresses, so that the bytes are the same whatever a build was made with. */
+enum { GZIP_BLOCK = 65535 }; /* most bytes of a stored block */
+
+struct gzip_stored {
+    uint32_t crc;
+    uint64_t bytes; /* of the data so far */
+    size_t used;
+    uint8_t *block; /* GZIP_BLOCK bytes, of the caller */
+};
+
+/* Begins a file, which is a part of the group, to which nothing was added. block: memory of GZIP_BLOCK bytes, until the
+ * end. Statuses of all three: OK, ERROR_IO. */
+enum tokmap_status gzip_stored_begin(struct gzip_stored *gzip, uint8_t *block, struct output_group *group,
+                                     uint32_t part, struct tokmap_error *error);
+enum tokmap_status gzip_stored_add(struct gzip_stored *gzip, const void *bytes, size_t count,
+                                   struct output_group *group, uint32_t part, struct tokmap_error *error);
+enum tokmap_status gzip_stored_end(struct gzip_stored *gzip, struct output_group *group, uint32_t part,
+                                   struct tokmap_error *error);
+
+struct olmo_writer {
+    struct gzip_stored gzip;
+    uint64_t documents;
+    uint8_t block[GZIP_BLOCK];
+};
+
+/* Begins the file, which is a part of the group. Statuses of all three: OK, ERROR_IO. */
+enum tokmap_status olmo_writer_begin(struct olmo_writer *writer, struct output_group *group, uint32_t part,
+                                     struct tokmap_error *error);
+/* Adds a document of tokens [start, end). Its ID is its number, from 0. origin: gives SOURCE and LINE, which is its
+ * record + 1; NULL: they are empty. */
+enum tokmap_status olmo_writer_add(struct olmo_writer *writer, uint64_t start, uint64_t end,
+                                   const struct tokmap_origin *origin, struct output_group *group, uint32_t part,
+                                   struct tokmap_error *error);
+enum tokmap_status olmo_writer_end(struct olmo_writer *writer, struct output_group *group, uint32_t part,
+                                   struct tokmap_error *error);
 
 #endif

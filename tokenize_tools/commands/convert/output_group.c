@@ -25,20 +25,15 @@ static enum tokmap_status places_check(const struct output_group *group, struct 
     return status;
 }
 
-enum tokmap_status output_group_open(struct output_group *group, const struct output_group_options *options,
+enum tokmap_status output_group_open(struct output_group *group, const char *prefix, const char *const *endings,
                                      struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    assert(options->count && options->count <= OUTPUT_GROUP_MOST);
-    *group = (struct output_group){.names = {.name = options->prefix},
-                                   .count = options->count,
-                                   .absent = options->absent,
-                                   .replace = options->replace,
-                                   .equal = options->equal,
-                                   .sync = options->sync};
+    assert(group->count && group->count <= OUTPUT_GROUP_MOST);
+    group->names.name = prefix;
     for (uint32_t i = 0; i < group->count; i++) {
         struct output_part *part = &group->parts[i];
-        part->file = (struct output_file){.fd = -1, .path = path_ended(options->prefix, options->endings[i])};
+        part->file = (struct output_file){.fd = -1, .path = path_ended(prefix, endings[i])};
         part->buffer = malloc(BUFFER_BYTES);
         if (!part->file.path || !part->buffer)
             status = error_set_memory(error, "a buffer of the output", BUFFER_BYTES);
@@ -47,7 +42,7 @@ enum tokmap_status output_group_open(struct output_group *group, const struct ou
         status = places_check(group, error);
     for (uint32_t i = group->count; i-- && !status;) { /* the key first: its lock decides between two writers */
         char *path = group->parts[i].file.path;
-        status = output_file_open(&group->parts[i].file, path, options->replace, error);
+        status = output_file_open(&group->parts[i].file, path, group->replace, error);
         free(path);
     }
     if (status)

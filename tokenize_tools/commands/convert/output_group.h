@@ -35,24 +35,17 @@ struct output_group {
     struct output_part parts[OUTPUT_GROUP_MOST];
     struct name_files names;
     uint32_t count;     /* the last one is the key */
-    const char *absent; /* path of a file that would belong to the group, but that this group does not have, or NULL */
-    bool replace, equal, sync;
-};
-
-/* Files to open. For one thread at a time; so is the group. */
-struct output_group_options {
-    const char *prefix;         /* of all names */
-    const char *const *endings; /* `count` of them, 1 to OUTPUT_GROUP_MOST; that of the key is the last one */
-    uint32_t count;
-    const char *absent; /* an older file of this path must not remain beside the group; or NULL */
-    bool replace;
+    const char *absent; /* path of an older file that must not remain beside the group, or NULL */
+    bool replace, sync;
     bool equal; /* with `replace`: only files that have the bytes of the new ones, which a killed writer has left */
-    bool sync;
 };
 
-/* Creates the partial files. On failure there is nothing to abort. Messages name --force. Statuses: OK,
- * ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status output_group_open(struct output_group *group, const struct output_group_options *options,
+/* Creates the partial files of a group that is zero but for count, absent, replace, equal, and sync. For one thread at
+ * a time; so is the group. On failure there is nothing to abort. Messages name --force.
+ *   prefix   of all names
+ *   endings  group->count of them, 1 to OUTPUT_GROUP_MOST; that of the key is the last one
+ * Statuses: OK, ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status output_group_open(struct output_group *group, const char *prefix, const char *const *endings,
                                      struct tokmap_error *error);
 
 /* Appends bytes to a file of the group. Statuses: OK, ERROR_IO. */

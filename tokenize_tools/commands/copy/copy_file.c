@@ -19,11 +19,6 @@ void copy_hands_free(struct copy_hands *hands)
     free(hands->bytes);
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "a file that is copied", 0);
-}
-
 /* Makes room for what is read of a part. */
 static enum tokmap_status hands_ready(struct copy_hands *hands, size_t bytes, struct tokmap_error *error)
 {
@@ -107,7 +102,7 @@ static enum tokmap_status part_found(void *user, uint32_t number, uint64_t bytes
     free(file->tags[number - 1]);
     file->tags[number - 1] = strdup(tag);
     file->sizes[number - 1] = bytes;
-    return file->tags[number - 1] ? TOKMAP_OK : no_memory(error);
+    return file->tags[number - 1] ? TOKMAP_OK : error_set_memory(error, "a file that is copied", 0);
 }
 
 /* Begins an upload, unless one continues. */
@@ -172,7 +167,7 @@ enum tokmap_status copy_file_open(struct copy_file *file, const char *from, cons
         file->partial = shard_file_path(to, file->file, SHARD_PARTIAL);
         good = good && file->partial;
     }
-    enum tokmap_status status = good ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = good ? TOKMAP_OK : error_set_memory(error, "a file that is copied", 0);
     if (!status)
         status = source_open(file, hands, error);
     return status ? status : copy_open(file, hands, error);
@@ -273,7 +268,7 @@ static enum tokmap_status target_check(struct copy_file *file, const struct part
         return status ? status : part_check(file, file->to, part, hands, error);
     uint8_t *other = malloc(part->bytes + 1);
     if (!other)
-        return no_memory(error);
+        return error_set_memory(error, "a file that is copied", 0);
     memcpy(other, hands->bytes, part->bytes);
     status = source_read(file, part, hands, error);
     if (!status && memcmp(other, hands->bytes, part->bytes) != 0)
@@ -309,7 +304,7 @@ static enum tokmap_status part_send(struct copy_file *file, uint32_t number, con
     hands->sent += count;
     free(file->tags[number]);
     file->tags[number] = strdup(tag);
-    return file->tags[number] ? TOKMAP_OK : no_memory(error);
+    return file->tags[number] ? TOKMAP_OK : error_set_memory(error, "a file that is copied", 0);
 }
 
 enum tokmap_status copy_file_part(struct copy_file *file, uint32_t number, struct copy_hands *hands,

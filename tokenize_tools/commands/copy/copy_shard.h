@@ -7,7 +7,11 @@
 #define TOKMAP_COMMANDS_COPY_COPY_SHARD_H
 
 #include "copy_file.h"
-#include "copy_names.h"
+
+/* The name of a shard here and there, without the endings of its files. */
+struct copy_name {
+    char *from, *to;
+};
 
 /* An upload that an earlier process has left. */
 struct copy_upload {

@@ -22,16 +22,15 @@
 #define COPY_CONNECTIONS 8u
 #define COPY_CONNECTIONS_MOST 256u
 
+/* A signal that was caught (process.h) ends the copy. */
 struct dataset_copy_options {
     const char *from, *to;
-    uint32_t connections;             /* threads, each with its connection: 1 to COPY_CONNECTIONS_MOST */
-    uint64_t part_bytes;              /* 0: the default */
-    bool replace;                     /* a dataset of this name is replaced */
-    bool full;                        /* true if what was written is read again and compared */
-    const struct remote_watch *watch; /* or NULL; its calls come from any thread */
+    uint32_t connections; /* threads, each with its connection: 1 to COPY_CONNECTIONS_MOST */
+    uint64_t part_bytes;  /* 0: the default */
+    bool replace;         /* a dataset of this name is replaced */
+    bool full;            /* true if what was written is read again and compared */
     /* done of total bytes, the latter an estimate until all indexes are read; by any thread, one at a time. */
     void (*progress)(void *user, uint64_t done, uint64_t total);
-    bool (*stop)(void *user); /* called by any thread */
     void *user;
 };
 
@@ -43,7 +42,8 @@ struct dataset_copy_result {
     bool unfinished;          /* after a failure: parts are kept, with which the same call continues */
 };
 
-/* Statuses: OK, and those of copy_names.h, copy_shard.h. */
+/* Statuses: OK; ERROR_ARGUMENT (a name that cannot be copied, or not to there), ERROR_NOT_FOUND, and those of
+ * copy_shard.h. */
 enum tokmap_status dataset_copy(const struct dataset_copy_options *options, struct dataset_copy_result *result,
                                 struct tokmap_error *error);
 

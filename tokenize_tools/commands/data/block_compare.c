@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
@@ -45,18 +46,14 @@ enum tokmap_status block_compare_open(struct block_compare **compare, const stru
     if (!made)
         return error_set_memory(error, "hashes of blocks", sizeof *made);
     made->dataset = dataset;
-    made->info.size = sizeof made->info;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &made->info);
-    if (status)
-        (void)error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-    made->shards = status ? NULL : calloc(max64(made->info.shards, 1), sizeof *made->shards);
-    if (!status && (!made->shards || os_mutex_new(&made->mutex)))
-        status = error_set_memory(error, "hashes of blocks", made->info.shards * sizeof *made->shards);
-    if (status)
+    made->info = info_of_dataset(dataset);
+    made->shards = calloc(max64(made->info.shards, 1), sizeof *made->shards);
+    if (!made->shards || os_mutex_new(&made->mutex)) {
         block_compare_close(made);
-    else
-        *compare = made;
-    return status;
+        return error_set_memory(error, "hashes of blocks", made->info.shards * sizeof *made->shards);
+    }
+    *compare = made;
+    return TOKMAP_OK;
 }
 
 void block_compare_close(struct block_compare *compare)

@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
-#include "format/foreign/olmo.h"
+#include "format/foreign/foreign_formats.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output_file.h - one output file that appears complete or not at all.
+ * output_file.h - one output file that appears complete or not at all; the name of an output of several; manifests.
  *
  * While it is being written, its name ends in .partial, and the writer holds a lock on it. A partial file that a dead
  * process or another user has left is removed.
@@ -53,5 +53,23 @@ int output_prefix_make(const struct cli_command *command, const char *typed, con
  * not be a folder, nor, unless the output is a shard set, a manifest, because a name that is read later could then mean
  * either. Statuses: those of cli_output_folder(), ERROR_EXISTS. */
 enum tokmap_status output_place_check(const char *prefix, bool set, struct tokmap_error *error);
+
+/* ---- manifests ---- */
+
+/*
+ * Writes the manifest of a dataset again when its shards have changed.
+ *
+ * A manifest that states the sizes of its shards is wrong once one of them is replaced. A command that replaces shards
+ * therefore takes the sizes out of the manifest before the first one, and states the new ones after the last one. If it
+ * is interrupted in between, the dataset is still one: its shards are opened with it.
+ */
+
+/* Writes the manifest at `path` again, with the same names and comments, and with what the indexes of its shards say.
+ * Statuses: OK, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY, those of opening a manifest and an index. */
+enum tokmap_status manifest_file_state(const char *path, struct tokmap_error *error);
+
+/* Writes it with the names alone, if it states more. *stated: it did. A path that is not that of a manifest is left
+ * alone. Statuses: the same. */
+enum tokmap_status manifest_file_clear(const char *path, bool *stated, struct tokmap_error *error);
 
 #endif

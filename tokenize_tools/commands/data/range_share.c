@@ -70,8 +70,7 @@ enum tokmap_status range_share_run(const struct range_share *share, struct tokma
         return TOKMAP_OK;
     if (os_mutex_new(&sharing.mutex))
         return error_set_memory(error, "the threads", 0);
-    cli_progress_start(&sharing.progress, share->what, share->total, share->progress);
-    sharing.progress.unit = share->unit;
+    cli_progress_start(&sharing.progress, share->what, share->unit, share->total, share->progress);
     os_threads_share("tokmap-count", share->threads, share_body, &sharing);
     cli_progress_end(&sharing.progress);
     os_mutex_free(sharing.mutex);

@@ -12,19 +12,13 @@
 
 #define PART 4096u /* tokens converted at a time */
 
-static uint32_t id_at(const struct token_list *list, uint64_t i)
-{
-    const uint8_t *tokens = list->tokens;
-    return list->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
-}
-
 /* Returns the index of the first token that the tokenizer does not have, or the number of tokens. */
 static uint64_t unknown_find(const struct tokenizer *tokenizer, const struct token_list *list)
 {
     const uint8_t *bytes;
     uint32_t count;
     uint64_t i = 0;
-    while (i < list->count && tokenizer_token(tokenizer, id_at(list, i), &bytes, &count))
+    while (i < list->count && tokenizer_token(tokenizer, id_load(list->tokens, list->width, i), &bytes, &count))
         i++;
     return i;
 }
@@ -37,7 +31,7 @@ static enum tokmap_status part_decode(struct tokenizer_decoder *decoder, const s
     uint8_t part[4 * PART];
     const uint64_t count = min64(list->count - first, PART);
     for (uint64_t i = 0; i < count; i++) {
-        const uint32_t id = id_at(list, first + i);
+        const uint32_t id = id_load(list->tokens, list->width, first + i);
         if (id >= info->vocabulary)
             return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
                              "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; decode these ids with the "
@@ -95,7 +89,7 @@ bool token_lists_equal(const struct token_list *a, const struct token_list *b)
     if (a->width == b->width)
         return !a->count || !memcmp(a->tokens, b->tokens, (size_t)(a->count * a->width));
     for (uint64_t i = 0; i < a->count; i++)
-        if (id_at(a, i) != id_at(b, i))
+        if (id_load(a->tokens, a->width, i) != id_load(b->tokens, b->width, i))
             return false;
     return true;
 }

@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* token_decode.h - decodes the tokens of a dataset, whose width need not be that of the tokenizer's ids. */
+/* token_decode.h - the tokens of a dataset in memory, and their text. Their width need not be that of the tokenizer's
+ * ids. */
 #ifndef TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
 #define TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
 
 #include <stdint.h>
 #include <stdio.h>
 
-#include "encode/fim_reader.h"
+#include "common/bytes.h"
+#include "encode/fim.h"
 #include "engine/tokenizer.h"
+
+/* Returns the id of token i; `width` is its bytes, 2 or 4. */
+static inline uint32_t id_load(const void *tokens, uint32_t width, uint64_t i)
+{
+    const uint8_t *token = (const uint8_t *)tokens + i * width;
+    return width == 2 ? load16(token) : load32(token);
+}
+
+/* Stores tokens of 4 bytes as ones of 2, or of 2 as ones of 4. width: the new one. */
+static inline void ids_convert(void *into, uint32_t width, const void *from, uint64_t count)
+{
+    uint8_t *to = into;
+    const uint8_t *at = from, *end = at + count * (6 - width);
+    for (; width == 2 && at < end; at += 4, to += 2)
+        store16(to, (uint16_t)load32(at));
+    for (; width == 4 && at < end; at += 2, to += 4)
+        store32(to, load16(at));
+}
 
 /* Tokens in memory, little-endian, with any alignment. */
 struct token_list {

@@ -13,17 +13,16 @@
 #include "commands/commands.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/dataset_tokenizer.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dedup/ngram_table.h"
-#include "encode/fim_reader.h"
+#include "encode/fim.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "run/exclusion_list.h"
+#include "run/exclusion.h"
 #include "text/json_scan.h"
 
 static const char program[] = "tokmap find";
@@ -39,7 +38,7 @@ struct document_text {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
     struct tokenizer *tokenizer;
-    bool assumed; /* the dataset does not record its tokenizer (see dataset_tokenizer.h) */
+    bool assumed; /* the dataset does not record its tokenizer (see tokenizer_arguments.h) */
     struct tokenizer_decoder *decoder;
     struct text_buffer text; /* of the document that was read last */
     struct block_compare *compare;
@@ -55,10 +54,8 @@ struct document_text {
 static enum tokmap_status document_text_open(struct document_text *reader, const struct tokmap_dataset *dataset,
                                              const struct tokenizer_arguments *asked, struct tokmap_error *error)
 {
-    *reader = (struct document_text){.dataset = dataset, .info = {.size = sizeof reader->info}};
-    enum tokmap_status status = tokmap_dataset_info(dataset, &reader->info);
-    if (!status)
-        status = dataset_tokenizer_open(&reader->tokenizer, dataset, asked, &reader->assumed, error);
+    *reader = (struct document_text){.dataset = dataset, .info = info_of_dataset(dataset)};
+    enum tokmap_status status = dataset_tokenizer_open(&reader->tokenizer, dataset, asked, &reader->assumed, error);
     if (!status)
         status = tokenizer_decoder_new(&reader->decoder, reader->tokenizer, false, error);
     return status ? status : block_compare_open(&reader->compare, dataset, error);
@@ -257,9 +254,7 @@ static void document_list(struct finding *finding, const struct tokmap_document 
     }
     cli_report_begin(&report, true, NULL);
     cli_member(&report, "source", cli_text(finding->name));
-    cli_member(&report, "document", cli_number(document->number));
-    cli_member(&report, "first_token", cli_number(document->first_token));
-    cli_member(&report, "tokens", cli_number(document->tokens));
+    cli_numbers(&report, "document|first_token|tokens", document->number, document->first_token, document->tokens);
     if (!tokmap_dataset_origin(finding->dataset, document->number, &origin, NULL)) {
         cli_member(&report, "input", cli_bytes_text(origin.path, origin.path_bytes));
         cli_member(&report, "record", cli_number(origin.record));
@@ -310,10 +305,8 @@ static enum tokmap_status source_begin(struct finding *finding, uint64_t number,
     const struct find_arguments *given = finding->given;
     struct tokmap_document first;
     finding->dataset = target_dataset(&finding->target, number);
-    finding->info = (struct tokmap_dataset_info){.size = sizeof finding->info};
-    enum tokmap_status status = tokmap_dataset_info(finding->dataset, &finding->info);
-    if (status)
-        return error_set(error, status, finding->name, TOKMAP_NO_OFFSET, "the dataset cannot be described");
+    finding->info = info_of_dataset(finding->dataset);
+    enum tokmap_status status = TOKMAP_OK;
     if (finding->info.tokens && !finding->info.documents)
         return tokmap_dataset_document(finding->dataset, 0, &first, error); /* says why */
     for (size_t i = 0; i < given->numbers.count; i++)
@@ -386,28 +379,20 @@ static enum tokmap_status asked_check(const struct finding *finding, struct tokm
 static enum tokmap_status sources_find(struct finding *finding, struct tokmap_error *error)
 {
     const struct tokmap_run *run = finding->target.run;
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     const char *wanted = finding->given->source;
-    uint64_t sources = 1, total = 0, found = 0;
-    enum tokmap_status status = run ? tokmap_run_info(run, &info) : TOKMAP_OK;
-    if (status)
-        return error_set(error, status, finding->target.name, TOKMAP_NO_OFFSET, "the run cannot be described");
-    sources = run ? info.sources : 1;
+    const uint64_t sources = run ? info_of_run(run).sources : 1;
+    uint64_t total = 0, found = 0;
+    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t pass = 0; pass < 2 && !status; pass++)
         for (uint64_t i = 0; i < sources && !status; i++) {
-            finding->name = "data";
-            if (run && !(status = tokmap_run_source(run, i, &source)))
-                finding->name = source.name;
+            finding->name = run ? info_of_source(run, i).name : "data";
             if (wanted && strcmp(finding->name, wanted) != 0)
                 continue;
             if (pass) {
                 status = source_find(finding, i, error);
                 continue;
             }
-            struct tokmap_dataset_info about = TOKMAP_DATASET_INFO_INIT;
-            status = tokmap_dataset_info(target_dataset(&finding->target, i), &about);
-            total += about.documents;
+            total += info_of_dataset(target_dataset(&finding->target, i)).documents;
             finding->progress.total = total;
             found++;
         }
@@ -467,16 +452,15 @@ static int find_name(const struct cli_command *command, const struct find_argume
     int exit_status = target_open(&finding.target, command, name, &none, false);
     if (exit_status < 0) {
         enum tokmap_status status = ngrams_read(&finding, &error);
-        cli_progress_start(&finding.progress, "searching", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
-        finding.progress.unit = "documents";
+        cli_progress_start(&finding.progress, "searching", "documents", 0,
+                           given->quiet ? CLI_PROGRESS_NONE : given->progress);
         cli_signals_catch();
         if (!status)
             status = sources_find(&finding, &error);
         cli_progress_end(&finding.progress);
         if (status && !error.status) /* from a function that takes no error */
             (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-        if (os_signals_release())
-            os_signal_die(os_signal_caught());
+        cli_signals_end(program, NULL);
         if (!status && !given->quiet)
             found_print(&finding);
         exit_status = status ? command_failed(command, &error) : CLI_DONE;

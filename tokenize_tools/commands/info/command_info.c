@@ -12,11 +12,10 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"
-#include "commands/report/run_about.h"
+#include "commands/report/mixture_report.h"
 #include "commands/report/token_counts.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -55,8 +54,7 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
     uint64_t window = 0, in_window = 0; /* the current window, and its documents so far */
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
-    cli_progress_start(&progress, "counting documents", documents, mode);
-    progress.unit = "documents";
+    cli_progress_start(&progress, "counting documents", "documents", documents, mode);
     for (uint64_t number = 0; number < documents; number++) {
         struct tokmap_document document;
         status = tokmap_dataset_document(dataset, number, &document, error);
@@ -105,11 +103,9 @@ static enum tokmap_status synthetic_windows(const struct tokmap_dataset *dataset
 static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
                                      struct row_counts *rows, int mode, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct histogram counts;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (status)
-        return status;
+    enum tokmap_status status = TOKMAP_OK;
     memset(rows, 0, sizeof *rows);
     rows->windows = info.tokens > lookahead ? (info.tokens - lookahead) / seq_len : 0;
     rows->tail = info.tokens - rows->windows * seq_len;
@@ -186,9 +182,9 @@ static void files_add(struct dataset_facts *facts, const struct tokmap_shard_inf
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
                                        struct tokmap_error *error)
 {
+    enum tokmap_status status = TOKMAP_OK;
     memset(facts, 0, sizeof *facts);
-    facts->info.size = sizeof facts->info;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &facts->info);
+    facts->info = info_of_dataset(dataset);
     for (uint64_t shard = facts->info.shards; !status && shard-- > 0;) {
         facts->first.size = sizeof facts->first;
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
@@ -314,8 +310,7 @@ static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, ui
         cli_fact_number(report, "tokens", "tokens", shard.tokens);
         cli_member(report, "first_document", cli_number(shard.first_document));
         cli_fact_number(report, "documents", "documents", shard.documents);
-        cli_member(report, "index_bytes", cli_number(shard.index_bytes));
-        cli_member(report, "blocks", cli_number(shard.blocks));
+        cli_numbers(report, "index_bytes|blocks", shard.index_bytes, shard.blocks);
         fact_hex(report, "content", NULL, shard.content, "");
         cli_member(report, "about", cli_raw(shard.about, (size_t)shard.about_bytes));
         cli_report_close(report);
@@ -385,8 +380,7 @@ static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_
         cli_row(report, "an epoch", "%s of %" PRIu64 " tokens", CLI_COUNTED(rows->windows, "row"), seq_len);
     }
     cli_report_object(report, "rows");
-    cli_member(report, "seq_len", cli_number(seq_len));
-    cli_member(report, "lookahead", cli_number(lookahead));
+    cli_numbers(report, "seq_len|lookahead", seq_len, lookahead);
     cli_fact(report, "windows", plan ? NULL : "windows", cli_number(rows->windows), "%s per epoch",
              CLI_COUNT(rows->windows));
     fact_counted(report, "tail", plan ? NULL : "tail", rows->tail, "token", " per epoch that no row shows");
@@ -402,9 +396,7 @@ static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_
         cli_member(report, "windows_left", cli_number(left));
     }
     cli_report_object(report, "documents_a_row");
-    cli_member(report, "p50", cli_number(rows->p50));
-    cli_member(report, "p999", cli_number(rows->p999));
-    cli_member(report, "max", cli_number(rows->largest));
+    cli_numbers(report, "p50|p999|max", rows->p50, rows->p999, rows->largest);
     if (part)
         cli_member(report, "windows_counted", cli_number(rows->counted));
     if (rows->counted && rows->largest)
@@ -541,10 +533,9 @@ static bool whole_of_part(const char *name, char *path, size_t room, struct tokm
         cli_output_lost();
     if (status)
         return false;
-    *info = (struct tokmap_dataset_info){.size = sizeof *info};
-    const bool known = !tokmap_dataset_info(whole, info);
+    *info = info_of_dataset(whole);
     tokmap_dataset_close(whole);
-    return known;
+    return true;
 }
 
 static void part_report(const char *name, const struct dataset_facts *facts, struct cli_report *report)
@@ -559,8 +550,7 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
             CLI_COUNTED(whole.tokens, "token"), CLI_COUNT(whole.documents), path);
     cli_report_object(report, "part_of");
     cli_member(report, "dataset", cli_text(path));
-    cli_member(report, "tokens", cli_number(whole.tokens));
-    cli_member(report, "documents", cli_number(whole.documents));
+    cli_numbers(report, "tokens|documents", whole.tokens, whole.documents);
     cli_report_close(report);
 }
 
@@ -568,21 +558,18 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
 static enum tokmap_status lengths_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const uint64_t documents = info_of_dataset(target->dataset).documents;
     struct document_report report;
     struct cli_report lengths;
-    enum tokmap_status status = tokmap_dataset_info(target->dataset, &info);
-    if (status)
-        return status;
-    status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
+    enum tokmap_status status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
     if (!status) {
         cli_report_begin(&lengths, given->json, NULL);
         cli_member(&lengths, "dataset", cli_text(target->name));
-        document_report_add(&report, info.documents, &lengths);
+        document_report_add(&report, documents, &lengths);
         cli_report_end(&lengths);
     }
     if (!status && given->plot)
-        status = document_report_plot(&report, info.documents, target->name, given->line, given->plot, error);
+        status = document_report_plot(&report, documents, target->name, given->line, given->plot, error);
     document_report_free(&report);
     return status;
 }
@@ -662,15 +649,13 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
                                        const struct info_arguments *given, struct cli_report *report,
                                        struct tokmap_error *error)
 {
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
+    const struct tokmap_source_info source = info_of_source(about->run, number);
     struct tokmap_phase_info phase;
     struct tokmap_share_info share;
     struct dataset_facts facts;
     struct row_counts rows = {0};
-    enum tokmap_status status = tokmap_run_source(about->run, number, &source);
     const bool drawn = run_about_first(about, number, &phase, &share);
-    if (!status)
-        status = facts_gather(source.dataset, &facts, progress_mode(given), error);
+    enum tokmap_status status = facts_gather(source.dataset, &facts, progress_mode(given), error);
     if (!status && drawn)
         status = source_rows(&source, about, &phase, &share, &rows, progress_mode(given), error);
     if (status)

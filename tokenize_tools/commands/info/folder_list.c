@@ -88,22 +88,18 @@ struct listing {
 
 static void opened_list(struct listing *listing, const char *name, const struct tokmap_dataset *dataset)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
     struct tokmap_error unused;
     struct about_facts facts = {.name = ""};
     char title[ABOUT_TITLE];
     struct cli_report *report = &listing->report;
-    if (tokmap_dataset_info(dataset, &info))
-        return;
     if (!tokmap_dataset_shard(dataset, 0, &shard, &unused))
         (void)about_read(&shard, &facts, &unused);
     cli_fact_text(report, "dataset", "dataset", name);
     cli_fact_number(report, "tokens", "tokens", info.tokens);
     cli_fact_number(report, "documents", "documents", info.documents);
-    cli_member(report, "shards", cli_number(info.shards));
-    cli_member(report, "width", cli_number(info.width));
-    cli_member(report, "vocabulary", cli_number(info.vocabulary));
+    cli_numbers(report, "shards|width|vocabulary", info.shards, info.width, info.vocabulary);
     cli_fact(report, "token_bytes", "size", cli_number(info.tokens * info.width), "%s",
              CLI_BYTES(info.tokens * info.width));
     cli_fact(report, "tokenizer_name", "tokenizer", cli_text(facts.name[0] ? facts.name : NULL), "%s",

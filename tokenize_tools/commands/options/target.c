@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "common/hash.h"
-#include "error_options.h"
+#include "dataset/dataset.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
@@ -149,30 +149,56 @@ enum tokmap_status local_dataset_open(struct tokmap_dataset **dataset, const cha
     return tokmap_dataset_open(dataset, name, NULL, error);
 }
 
+struct tokmap_dataset_info info_of_dataset(const struct tokmap_dataset *dataset)
+{
+    struct tokmap_dataset_info info;
+    dataset_describe(dataset, &info);
+    return info;
+}
+
+struct tokmap_run_info info_of_run(const struct tokmap_run *run)
+{
+    struct tokmap_run_info info;
+    run_describe(run, &info);
+    return info;
+}
+
+struct tokmap_source_info info_of_source(const struct tokmap_run *run, uint64_t number)
+{
+    struct tokmap_source_info info;
+    run_describe_source(run, number, &info);
+    return info;
+}
+
+struct tokmap_phase_info info_of_phase(const struct tokmap_run *run, uint64_t number)
+{
+    struct tokmap_phase_info info;
+    run_describe_phase(run, number, &info);
+    return info;
+}
+
 void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    if (!tokmap_dataset_info(dataset, &info) && info.warning)
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    if (info.warning)
         cli_warn(program, "%s: %s", name, info.warning);
 }
 
 void run_warn(const char *program, const struct tokmap_run *run, const char *name)
 {
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    if (!tokmap_run_info(run, &info) && info.warning)
+    const struct tokmap_run_info info = info_of_run(run);
+    if (info.warning)
         cli_warn(program, "%s: %s", name, info.warning);
 }
 
 void sources_warn(const char *program, const struct tokmap_run *run, const char *name)
 {
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
-    if (tokmap_run_info(run, &info))
-        return;
+    const struct tokmap_run_info info = info_of_run(run);
     const uint64_t datasets = info.sources + info.validations;
-    for (uint64_t i = 0; i < datasets; i++)
-        if (!tokmap_run_source(run, i, &source))
-            dataset_warn(program, source.dataset, datasets > 1 ? source.data : name);
+    for (uint64_t i = 0; i < datasets; i++) {
+        const struct tokmap_source_info source = info_of_source(run, i);
+        dataset_warn(program, source.dataset, datasets > 1 ? source.data : name);
+    }
 }
 
 void target_close(struct target *target)
@@ -185,10 +211,7 @@ void target_close(struct target *target)
 
 const struct tokmap_dataset *target_dataset(const struct target *target, uint64_t source)
 {
-    if (target->dataset)
-        return target->dataset;
-    struct tokmap_source_info info = TOKMAP_SOURCE_INFO_INIT;
-    return tokmap_run_source(target->run, source, &info) == TOKMAP_OK ? info.dataset : NULL;
+    return target->dataset ? target->dataset : info_of_source(target->run, source).dataset;
 }
 
 const char *id_hex(const uint8_t id[16], char text[33])

@@ -531,9 +531,8 @@ void also_report_to(const struct also_arguments *also, const struct also_written
         const char *name = foreign_target_name(also->targets[also->shown[i]]);
         cli_report_item(report);
         cli_member(report, "format", cli_text(name));
-        cli_member(report, "documents_lost", cli_number(written->lost));
-        cli_member(report, "written_bytes", cli_number(written->written_bytes));
-        cli_member(report, "shared_bytes", cli_number(written->shared_bytes));
+        cli_numbers(report, "documents_lost|written_bytes|shared_bytes", written->lost, written->written_bytes,
+                    written->shared_bytes);
         cli_member(report, "copy", cli_bool(written->tokens && !written->shared_bytes));
         cli_report_close(report);
         if (report->as_json)

@@ -9,9 +9,7 @@
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/error_options.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
 #include "encode/document_encode.h"
 #include "pack/pack.h"
@@ -41,6 +39,7 @@ struct packing {
     struct corpus_arguments corpus;
     struct content_arguments content;
     struct skip_report skips;
+    struct skipped_taker taker; /* of skips */
     struct also_arguments also;
     struct pack_also also_work;
     struct pack_upload upload;
@@ -82,27 +81,6 @@ static void skipped_report(void *user, const struct corpus_issue *issue, const s
     packing->skips.later = packing->tasks.in_units;
     skip_report_add(&packing->skips, issue, why);
 }
-
-static enum tokmap_status skipped_begin(void *user, struct tokmap_error *error)
-{
-    struct packing *packing = user;
-    return skip_report_begin(&packing->skips, error);
-}
-
-static enum tokmap_status skipped_item(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
-                                       struct tokmap_error *error)
-{
-    struct packing *packing = user;
-    return skip_report_join(&packing->skips, issue, why, error);
-}
-
-static enum tokmap_status skipped_end(void *user, struct tokmap_error *error)
-{
-    struct packing *packing = user;
-    return skip_report_end(&packing->skips, error);
-}
-
-static const struct skipped_taker skipped_taker = {skipped_begin, skipped_item, skipped_end};
 
 /* Warns once if the output will not fit on its disk, should the rest of the input give as many tokens a byte as what is
  * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
@@ -150,7 +128,7 @@ static void phase_begin(struct packing *packing, bool comparing)
         return;
     packing->comparing = comparing;
     cli_progress_end(&packing->progress);
-    cli_progress_start(&packing->progress, comparing ? "comparing" : "packing", packing->size.bytes,
+    cli_progress_start(&packing->progress, comparing ? "comparing" : "packing", NULL, packing->size.bytes,
                        packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
 }
 
@@ -180,17 +158,17 @@ static void shuffle_report(void *user, uint64_t tokens, uint64_t all)
     struct packing *packing = user;
     if (!packing->merging) {
         cli_progress_end(&packing->progress);
-        cli_progress_start(&packing->progress, "shuffling", all, packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
-        packing->progress.unit = "tokens";
+        cli_progress_start(&packing->progress, "shuffling", "tokens", all,
+                           packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
         packing->merging = true;
     }
     cli_progress_update(&packing->progress, tokens);
 }
 
-static int skips_save(void *user, const struct state_sink *sink)
+static void skips_save(void *user, struct state_sink *sink)
 {
     struct packing *packing = user;
-    return skip_report_save(&packing->skips, sink);
+    skip_report_save(&packing->skips, sink);
 }
 
 static enum tokmap_status skips_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
@@ -237,7 +215,6 @@ static enum tokmap_status also_one(void *user, uint32_t format, const char *pref
                                             .equal = replace == ALSO_REPLACE_EQUAL,
                                             .sync = true,
                                             .progress = also_report,
-                                            .stop = os_is_stopped,
                                             .user = packing};
     if (pack_upload_is(&packing->upload)) {
         cli_progress_end(&packing->progress);
@@ -245,9 +222,8 @@ static enum tokmap_status also_one(void *user, uint32_t format, const char *pref
     }
     if (!packing->also.begun) {
         cli_progress_end(&packing->progress);
-        cli_progress_start(&packing->progress, "converting", packing->also.count * packing->result.tokens,
+        cli_progress_start(&packing->progress, "converting", "tokens", packing->also.count * packing->result.tokens,
                            packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
-        packing->progress.unit = "tokens";
     }
     const enum tokmap_status status = also_write(&packing->also, format, &options, written, error);
     packing->also_tokens += written->tokens;
@@ -378,7 +354,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
         return status;
     input_size_start(&packing->size, operands, operand_count, &options->corpus.select, shown);
     packing->next_space = SPACE_FIRST;
-    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
+    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", NULL, packing->size.bytes, shown);
     status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
     input_warnings_tell(&packing->warnings, &packing->progress);
@@ -467,17 +443,10 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     const double seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (task_pack_is_part(&packing->tasks)) {
         const struct schedule_left *left = &packing->tasks.outcome.left;
-        const struct task_end end = {.prefix = packing->prefix,
-                                     .arguments = &packing->tasks.asked,
-                                     .outcome = &packing->tasks.outcome,
-                                     .units = packing->tasks.units,
-                                     .drops = options->drop != NULL,
-                                     .shuffles = options->shuffle != NULL,
-                                     .seconds = seconds};
         if (packing->json)
-            task_end_json(&end);
+            task_end_json(&packing->tasks, options, seconds);
         else if (!packing->quiet)
-            task_end_print(&end);
+            task_end_print(&packing->tasks, options, seconds);
         const bool left_alone = packing->tasks.asked.stays && !packing->tasks.outcome.finished;
         const bool again = left_alone || (left->missing && !task_stage_is_last(left->stage));
         if (packing->tasks.outcome.finished && pack_upload_is(&packing->upload) &&
@@ -485,26 +454,12 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
             return command_failed(packing->command, &error);
         return cli_finish(program, !listed ? CLI_FAILED : again ? CLI_AGAIN : CLI_DONE);
     }
-    const struct pack_report report = {.shown = pack_upload_is(&packing->upload) ? packing->upload.to : packing->prefix,
-                                       .prefix = packing->prefix,
-                                       .dry_run = packing->dry_run,
+    const struct pack_report report = {.options = options,
+                                       .shown = pack_upload_is(&packing->upload) ? packing->upload.to : packing->prefix,
                                        .sets = packing->sets,
-                                       .shard_tokens = packing->shard_tokens,
-                                       .split = options->split,
-                                       .fim = options->fim,
-                                       .shuffle = options->shuffle,
-                                       .sealed = options->seal != NULL,
-                                       .tokenizer = packing->tokenizer,
-                                       .vocabulary = packing->content.vocabulary,
-                                       .tokenizer_path = options->tokenizer_path,
-                                       .chat = packing->chat,
-                                       .corpus = &options->corpus,
                                        .tokenizer_given = packing->asked.spec_given,
-                                       .eod_id = options->eod_id,
-                                       .bos_id = options->bos_id,
                                        .result = &packing->result,
                                        .skips = &packing->skips,
-                                       .listed = packing->drop.listed,
                                        .also = &packing->also,
                                        .seconds = seconds};
     skip_report_advise(&packing->skips, &packing->result.counts);
@@ -545,6 +500,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     packing->also_work = (struct pack_also){packing->also.formats,     (uint32_t)packing->also.count, also_one,
                                             packing->also.ending_list, packing->also.ending_count,    0};
     packing->upload_work = (struct pack_also){.formats = "objects", .count = 1, .write = also_one};
+    packing->taker = skip_report_taker(&packing->skips);
     packing->also_work.mask_endings = also_mask_endings(&packing->also);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
@@ -570,7 +526,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
                                    .other_output = skip_report_file(&packing->skips),
-                                   .skipped_taker = packing->skips.list_path ? &skipped_taker : NULL,
+                                   .skipped_taker = packing->skips.list_path ? &packing->taker : NULL,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .compared = compare_report,
@@ -617,11 +573,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
         return task_status_report(command, packing->tasks.asked.status, packing->json);
     int status = arguments_check(command, packing, operands, &operand_count);
     const char *local = packing->output;
-    packing->upload = (struct pack_upload){.folder = packing->work_folder,
-                                           .force = packing->force,
-                                           .quiet = packing->quiet,
-                                           .shown = packing->shown,
-                                           .stop = os_is_stopped};
+    packing->upload = (struct pack_upload){
+        .folder = packing->work_folder, .force = packing->force, .quiet = packing->quiet, .shown = packing->shown};
     if (!status && packing->output)
         status = pack_upload_begin(&packing->upload, command, packing->output, &local);
     if (!status && pack_upload_is(&packing->upload) && packing->also.typed)

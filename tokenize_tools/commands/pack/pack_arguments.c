@@ -9,7 +9,6 @@
 
 #include "chat/chat_messages.h"
 #include "cli/messages.h"
-#include "commands/options/error_options.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dedup/shingles.h"
@@ -705,9 +704,8 @@ void drop_report_to(const struct drop_counts *counts, const char *name, struct c
                   CLI_COUNT(counts->documents), name ? " (tokmap show --dropped " : "", name ? name : "",
                   name ? ")" : "");
     cli_report_object(report, "dropped");
-    cli_member(report, "documents_read", cli_number(counts->documents));
-    cli_member(report, "duplicates", cli_number(counts->duplicates));
-    cli_member(report, "near_duplicates", cli_number(counts->near_duplicates));
+    cli_numbers(report, "documents_read|duplicates|near_duplicates", counts->documents, counts->duplicates,
+                counts->near_duplicates);
     cli_line(report, NULL, counts->by_minhash ? "near-duplicates" : "duplicates", duplicates, "");
     cli_line(report, "excluded", "excluded", counts->excluded, "");
     cli_member(report, "key_file_bytes", cli_number(counts->file_bytes));
@@ -729,9 +727,7 @@ void listed_report_to(const struct listed_documents *listed, const struct listed
         const struct listed_list list = listed_documents_list(listed, i);
         cli_report_object(report, NULL);
         cli_member(report, "list", cli_text(list.path));
-        cli_member(report, "entries", cli_number(list.entries));
-        cli_member(report, "documents", cli_number(counts->dropped[i]));
-        cli_member(report, "missing", cli_number(counts->missing[i]));
+        cli_numbers(report, "entries|documents|missing", list.entries, counts->dropped[i], counts->missing[i]);
         cli_report_close(report);
         if (report->as_json)
             continue;
@@ -766,7 +762,7 @@ static int sealed_report(void *user, uint64_t done, uint64_t total)
     struct pack_seal *sealed = user;
     if (sealed->alone && !sealed->begun) {
         cli_progress_end(sealed->progress);
-        cli_progress_start(sealed->progress, "sealing", total, sealed->shown);
+        cli_progress_start(sealed->progress, "sealing", NULL, total, sealed->shown);
         sealed->begun = true;
     }
     if (sealed->alone)

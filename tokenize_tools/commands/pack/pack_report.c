@@ -9,7 +9,7 @@
 #include "commands/report/document_lengths.h"
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "format/shard_file.h"
 #include "pack_arguments.h"
 #include "platform/os.h"
@@ -61,13 +61,13 @@ static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, ch
 
 static bool is_learn_given(const struct pack_report *report)
 {
-    return report->chat && chat_template_learned(report->chat)->given;
+    return report->options->chat && chat_template_learned(report->options->chat)->given;
 }
 
 /* Returns true if a role is one of --learn (the assistant without it), or has tokens that count. */
 static bool role_is_reported(const struct pack_report *report, enum chat_role role)
 {
-    return report->result->roles[role].counted || chat_template_learned(report->chat)->roles & 1U << role ||
+    return report->result->roles[role].counted || chat_template_learned(report->options->chat)->roles & 1U << role ||
            (!is_learn_given(report) && role == CHAT_ROLE_ASSISTANT);
 }
 
@@ -89,11 +89,11 @@ static void mask_print(const struct pack_report *report)
 static void fim_print(const struct pack_report *report)
 {
     const struct fim_counts *fim = &report->result->fim;
-    if (report->fim)
+    if (report->options->fim)
         cli_print("    rearranged %s: %s prefix-suffix-middle, %s suffix-prefix-middle\n",
-                  CLI_COUNTED(fim->psm + fim->spm, report->fim->unit ? "piece" : "document"), CLI_COUNT(fim->psm),
-                  CLI_COUNT(fim->spm));
-    if (report->fim && fim->left)
+                  CLI_COUNTED(fim->psm + fim->spm, report->options->fim->unit ? "piece" : "document"),
+                  CLI_COUNT(fim->psm), CLI_COUNT(fim->spm));
+    if (report->options->fim && fim->left)
         cli_print(MORE "and %s not, whose text has these tokens already\n", CLI_COUNTED(fim->left, "document"));
 }
 
@@ -109,8 +109,8 @@ static void present_print(uint64_t present, uint64_t added)
 static void choices_print(const struct pack_report *report)
 {
     struct tokenizer_info info = {0};
-    if (report->tokenizer)
-        tokenizer_info(report->tokenizer, &info);
+    if (report->options->tokenizer)
+        tokenizer_info(report->options->tokenizer, &info);
     if (info.frame)
         cli_print(MORE "(the file's post-processor puts %s a text; here --bos and --eod choose)\n", info.frame);
     const struct text_cuts *cuts = text_cuts_named(info.code_cuts ? info.code_cuts : "");
@@ -127,7 +127,7 @@ static void tokens_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
     char text[LENGTHS_TEXT];
-    const bool text_known = text_tokens(result) && report->corpus->content != CORPUS_CONTENT_IDS;
+    const bool text_known = text_tokens(result) && report->options->corpus.content != CORPUS_CONTENT_IDS;
     cli_print("  tokens       %s%s%s\n", CLI_COUNT(result->tokens), text_known ? ", a token is " : "",
               text_known ? bytes_a_token_text(result->counts.text_bytes, text_tokens(result), (char[64]){0}) : "");
     if (result->has_mask)
@@ -136,21 +136,21 @@ static void tokens_print(const struct pack_report *report)
               result->counts.empty_documents ? ", of which empty: " : "",
               result->counts.empty_documents ? CLI_COUNT(result->counts.empty_documents) : "");
     cli_print("    in tokens  %s\n", lengths_text(&result->lengths, text));
-    if (report->shuffle)
-        cli_print("    shuffled   with seed %" PRIu64 "\n", report->shuffle->seed);
+    if (report->options->shuffle)
+        cli_print("    shuffled   with seed %" PRIu64 "\n", report->options->shuffle->seed);
     fim_print(report);
-    if (report->bos_id != TOKMAP_NO_ID)
-        cli_print("    begin with %s\n", token_text(report->tokenizer, report->bos_id, text));
+    if (report->options->bos_id != TOKMAP_NO_ID)
+        cli_print("    begin with %s\n", token_text(report->options->tokenizer, report->options->bos_id, text));
     present_print(result->bos_present, result->bos_tokens);
-    cli_print("    end with   %s\n", report->eod_id == TOKMAP_NO_ID
+    cli_print("    end with   %s\n", report->options->eod_id == TOKMAP_NO_ID
                                          ? "no token: nothing marks where the next one begins"
-                                         : token_text(report->tokenizer, report->eod_id, text));
+                                         : token_text(report->options->tokenizer, report->options->eod_id, text));
     present_print(result->eod_present, result->eod_tokens);
     choices_print(report);
-    if (report->chat)
-        cli_print("    written as %s\n", chat_template_name(report->chat));
-    for (size_t i = 0; i < report->corpus->column_count; i++)
-        cli_print("%s%.80s, of %s documents\n", i ? MORE : "  columns      ", report->corpus->columns[i],
+    if (report->options->chat)
+        cli_print("    written as %s\n", chat_template_name(report->options->chat));
+    for (size_t i = 0; i < report->options->corpus.column_count; i++)
+        cli_print("%s%.80s, of %s documents\n", i ? MORE : "  columns      ", report->options->corpus.columns[i],
                   CLI_COUNT(result->with_value[i]));
 }
 
@@ -158,25 +158,25 @@ static void oversized_print(const struct pack_report *report)
 {
     if (report->result->oversized)
         cli_print(MORE "%s longer than %s tokens, each in a shard of its own\n",
-                  CLI_COUNTED(report->result->oversized, "document"), CLI_COUNT(report->shard_tokens));
+                  CLI_COUNTED(report->result->oversized, "document"), CLI_COUNT(report->options->shard_tokens));
 }
 
 /* Bytes of the sealed tokens of all shards. */
 static uint64_t sealed_bytes(const struct pack_report *report)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < (report->split ? report->split->count : 1); i++)
+    for (uint32_t i = 0; i < (report->options->split ? report->options->split->count : 1); i++)
         bytes += report->result->sets[i].sealed_bytes;
     return bytes;
 }
 
 static void sealed_print(const struct pack_report *report)
 {
-    struct tokenizer_info info = {.width = pack_width(report->vocabulary)};
-    if (!report->sealed)
+    struct tokenizer_info info = {.width = pack_width(report->options->vocabulary)};
+    if (!report->options->seal)
         return;
-    if (report->tokenizer)
-        tokenizer_info(report->tokenizer, &info);
+    if (report->options->tokenizer)
+        tokenizer_info(report->options->tokenizer, &info);
     const uint64_t tokens = report->result->tokens * info.width, sealed = sealed_bytes(report);
     cli_print("    sealed     %s of tokens in %s, ratio %.2f\n", CLI_BYTES(tokens), CLI_BYTES(sealed),
               sealed ? (double)tokens / (double)sealed : 0.0);
@@ -185,10 +185,10 @@ static void sealed_print(const struct pack_report *report)
 /* Prints the sets of a split. */
 static void sets_print(const struct pack_report *report)
 {
-    for (uint32_t i = 0; i < report->split->count; i++) {
+    for (uint32_t i = 0; i < report->options->split->count; i++) {
         const struct shard_set_result *set = &report->result->sets[i];
         cli_print("  %-12s %s.%s: %s (%.4f%%) with %s in %s\n", i ? "" : "output", report->shown,
-                  report->split->sets[i].name, CLI_COUNTED(set->documents, "document"),
+                  report->options->split->sets[i].name, CLI_COUNTED(set->documents, "document"),
                   cli_percent(set->documents, report->result->counts.documents), CLI_COUNTED(set->tokens, "token"),
                   CLI_COUNTED(set->shards, "shard"));
         cli_print(MORE "content id %s\n", HASH128_HEX(set->content));
@@ -201,24 +201,24 @@ static void output_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
     const char *shown = report->shown;
-    const enum shard_file file = report->sealed ? SHARD_SEALED : SHARD_TOKENS;
-    if (report->split) {
+    const enum shard_file file = report->options->seal ? SHARD_SEALED : SHARD_TOKENS;
+    if (report->options->split) {
         sets_print(report);
         return;
     }
     if (report->sets) {
         cli_print("  output       %s (the manifest of %s)\n", shown, CLI_COUNTED(result->shards, "shard"));
-        cli_print(MORE "%s-00000.bin%s%s\n", shown, report->sealed ? ".zst" : "",
+        cli_print(MORE "%s-00000.bin%s%s\n", shown, report->options->seal ? ".zst" : "",
                   result->shards > 1 ? " and so on" : "");
         sealed_print(report);
         oversized_print(report);
     } else {
         cli_print("  output       %s%s (%s)\n", shown, shard_file_ending(file, SHARD_FINAL),
-                  CLI_BYTES(output_bytes(report->prefix, file)));
+                  CLI_BYTES(output_bytes(report->options->prefix, file)));
         sealed_print(report);
-        cli_print(MORE "%s.tmx (%s)\n", shown, CLI_BYTES(output_bytes(report->prefix, SHARD_INDEX)));
+        cli_print(MORE "%s.tmx (%s)\n", shown, CLI_BYTES(output_bytes(report->options->prefix, SHARD_INDEX)));
         if (result->has_mask)
-            cli_print(MORE "%s.mask (%s)\n", shown, CLI_BYTES(output_bytes(report->prefix, SHARD_MASK)));
+            cli_print(MORE "%s.mask (%s)\n", shown, CLI_BYTES(output_bytes(report->options->prefix, SHARD_MASK)));
     }
     cli_print("  content id   %s\n", HASH128_HEX(result->content));
 }
@@ -240,25 +240,25 @@ static const struct format_name {
 static void next_print(const struct pack_report *report)
 {
     char given[PATH_TEXT], seq_len[32] = "";
-    (void)snprintf(given, sizeof given, "%s%s%s", report->shown, report->split ? "." : "",
-                   report->split ? report->split->sets[0].name : "");
+    (void)snprintf(given, sizeof given, "%s%s%s", report->shown, report->options->split ? "." : "",
+                   report->options->split ? report->options->split->sets[0].name : "");
     char *name = cli_shell_quote(given);
     if (report->result->tokens > SEQ_LEN)
         (void)snprintf(seq_len, sizeof seq_len, " --seq-len %d", SEQ_LEN);
     if (name)
         printf("\nnext:\n  tokmap info %s%s\n  tokmap show %s --document 0%s\n", name, seq_len, name,
-               report->tokenizer ? "" : " --ids");
+               report->options->tokenizer ? "" : " --ids");
     free(name);
 }
 
 static void head_print(const struct pack_report *report)
 {
     const struct corpus_counts *counts = &report->result->counts;
-    const bool ids = report->corpus->content == CORPUS_CONTENT_IDS;
+    const bool ids = report->options->corpus.content == CORPUS_CONTENT_IDS;
     const uint64_t bytes = ids ? counts->stream_bytes : counts->text_bytes;
     const uint64_t before = ids ? report->result->stream_before : report->result->text_before;
     const double rate = report->seconds > 0 ? (double)(bytes - before) / report->seconds : 0;
-    printf("%s %s of %s in %s (%s/s)\n", report->dry_run ? "would pack" : "packed", CLI_BYTES(bytes - before),
+    printf("%s %s of %s in %s (%s/s)\n", report->options->dry_run ? "would pack" : "packed", CLI_BYTES(bytes - before),
            ids ? "records" : "text", CLI_SECONDS(report->seconds), CLI_BYTES(rate < 9e18 ? (uint64_t)rate : 0));
     if (before)
         printf("continued after %s that were packed before; all numbers below are those of the whole\n",
@@ -270,40 +270,40 @@ static void head_print(const struct pack_report *report)
 
 static void tokenizer_report(const struct pack_report *report, struct cli_report *out)
 {
-    struct tokenizer_info info = {.vocabulary = report->vocabulary, .width = pack_width(report->vocabulary)};
-    if (report->tokenizer)
-        tokenizer_info(report->tokenizer, &info);
-    const bool formed = report->tokenizer && strcmp(info.name, info.form) != 0;
+    struct tokenizer_info info = {.vocabulary = report->options->vocabulary,
+                                  .width = pack_width(report->options->vocabulary)};
+    if (report->options->tokenizer)
+        tokenizer_info(report->options->tokenizer, &info);
+    const bool formed = report->options->tokenizer && strcmp(info.name, info.form) != 0;
     cli_report_object(out, "tokenizer");
-    if (report->tokenizer) {
+    if (report->options->tokenizer) {
         cli_member(out, "name", cli_text(info.name));
         cli_member(out, "form", cli_text(info.form));
     }
-    cli_member_text_if(out, "path", report->tokenizer_path);
+    cli_member_text_if(out, "path", report->options->tokenizer_path);
     cli_member(out, "fingerprint", cli_text(HASH128_HEX(info.fingerprint)));
-    cli_member(out, "vocabulary", cli_number(info.vocabulary));
-    cli_member(out, "width", cli_number(info.width));
-    cli_member(out, "eod_id", cli_id(report->eod_id));
-    cli_member(out, "bos_id", cli_id(report->bos_id));
+    cli_numbers(out, "vocabulary|width", info.vocabulary, info.width);
+    cli_member(out, "eod_id", cli_id(report->options->eod_id));
+    cli_member(out, "bos_id", cli_id(report->options->bos_id));
     cli_member_text_if(out, "post_processor", info.frame);
     cli_member_text_if(out, "cut_as", info.cut_as);
     if (info.code_cuts && !info.cut_as) {
         cli_member(out, "code_cuts", cli_text(info.code_cuts));
         cli_member(out, "documents_uncut", cli_number(report->result->uncut));
     }
-    cli_member_text_if(out, "chat_template", report->chat ? chat_template_name(report->chat) : NULL);
+    cli_member_text_if(out, "chat_template", report->options->chat ? chat_template_name(report->options->chat) : NULL);
     cli_report_close(out);
     if (out->as_json)
         return;
-    if (report->tokenizer)
+    if (report->options->tokenizer)
         cli_print("  tokenizer    %s%s%s%s, %s ids, %" PRIu32 " bytes a token\n", info.name, formed ? " (" : "",
                   formed ? info.form : "", formed ? ")" : "", CLI_COUNT(info.vocabulary), info.width);
     else
         cli_print("  tokenizer    unknown: ready-made ids below %s, %" PRIu32 " bytes a token\n",
                   CLI_COUNT(info.vocabulary), info.width);
-    if (report->tokenizer && report->tokenizer_path)
-        cli_print(MORE "%s\n", report->tokenizer_path);
-    if (report->tokenizer && !report->tokenizer_given)
+    if (report->options->tokenizer && report->options->tokenizer_path)
+        cli_print(MORE "%s\n", report->options->tokenizer_path);
+    if (report->options->tokenizer && !report->tokenizer_given)
         cli_print(MORE "no -t FILE was given: each byte of the text is a token\n");
 }
 
@@ -338,7 +338,7 @@ static void line_if(struct cli_report *out, const char *name, const char *label,
 static void input_report(const struct pack_report *report, struct cli_report *out)
 {
     const struct corpus_counts *counts = &report->result->counts;
-    const bool ids = report->corpus->content == CORPUS_CONTENT_IDS;
+    const bool ids = report->options->corpus.content == CORPUS_CONTENT_IDS;
     files_report(counts, out);
     cli_member(out, "files_skipped", cli_number(counts->files_skipped));
     cli_line(out, "stored_bytes", "bytes as stored", counts->stored_bytes, "");
@@ -357,9 +357,8 @@ static void input_report(const struct pack_report *report, struct cli_report *ou
             : some ? "around the texts, and line ends; dictionaries and other columns of Parquet"
                    : "around the texts, and line ends");
     line_if(out, "skipped_bytes", "  skipped bytes", counts->skipped_bytes, "");
-    cli_member(out, "documents", cli_number(counts->documents));
-    cli_member(out, "empty_documents", cli_number(counts->empty_documents));
-    cli_member(out, "records_skipped", cli_number(counts->records_skipped));
+    cli_numbers(out, "documents|empty_documents|records_skipped", counts->documents, counts->empty_documents,
+                counts->records_skipped);
     line_if(out, "blank_lines", "blank lines", counts->blank_lines, "");
     line_if(out, "about_records", "WARC records", counts->about_records,
             "about others, so they are structure: warcinfo, metadata, request");
@@ -378,46 +377,40 @@ static void input_report(const struct pack_report *report, struct cli_report *ou
 static void output_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
-    cli_member_text_if(out, "output", report->dry_run ? NULL : report->shown);
-    cli_member(out, "dry_run", cli_bool(report->dry_run));
-    if (!report->dry_run && !report->split)
+    cli_member_text_if(out, "output", report->options->dry_run ? NULL : report->shown);
+    cli_member(out, "dry_run", cli_bool(report->options->dry_run));
+    if (!report->options->dry_run && !report->options->split)
         cli_member(out, "content", cli_text(HASH128_HEX(result->content)));
-    if (report->sets && !report->dry_run) {
-        cli_member(out, "shards", cli_number(result->shards));
-        cli_member(out, "oversized_documents", cli_number(result->oversized));
-    }
-    if (report->split && !report->dry_run) {
+    if (report->sets && !report->options->dry_run)
+        cli_numbers(out, "shards|oversized_documents", result->shards, result->oversized);
+    if (report->options->split && !report->options->dry_run) {
         cli_report_object(out, "sets");
-        for (uint32_t i = 0; i < report->split->count; i++) {
+        for (uint32_t i = 0; i < report->options->split->count; i++) {
             const struct shard_set_result *set = &result->sets[i];
-            cli_report_object(out, report->split->sets[i].name);
-            cli_member(out, "documents", cli_number(set->documents));
-            cli_member(out, "tokens", cli_number(set->tokens));
-            cli_member(out, "shards", cli_number(set->shards));
+            cli_report_object(out, report->options->split->sets[i].name);
+            cli_numbers(out, "documents|tokens|shards", set->documents, set->tokens, set->shards);
             cli_member(out, "content", cli_text(HASH128_HEX(set->content)));
             cli_report_close(out);
         }
         cli_report_close(out);
     }
-    if (report->sealed && !report->dry_run)
+    if (report->options->seal && !report->options->dry_run)
         cli_member(out, "sealed_bytes", cli_number(sealed_bytes(report)));
-    if (report->shuffle)
-        cli_member(out, "shuffle", cli_number(report->shuffle->seed));
+    if (report->options->shuffle)
+        cli_member(out, "shuffle", cli_number(report->options->shuffle->seed));
 }
 
 /* Adds what other content than text has. */
 static void content_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
-    if (report->corpus->content == CORPUS_CONTENT_IDS) {
-        cli_member(out, "eod_present", cli_number(result->eod_present));
-        cli_member(out, "bos_present", cli_number(result->bos_present));
-    }
+    if (report->options->corpus.content == CORPUS_CONTENT_IDS)
+        cli_numbers(out, "eod_present|bos_present", result->eod_present, result->bos_present);
     if (result->has_mask) {
         cli_member(out, "counted_tokens", cli_number(result->counted_tokens));
         cli_member(out, "masked_tokens", cli_number(result->tokens - result->counted_tokens));
     }
-    if (result->has_mask && report->chat) {
+    if (result->has_mask && report->options->chat) {
         cli_member(out, "documents_without_targets", cli_number(result->untaught));
         cli_report_object(out, "counted_tokens_of");
         for (unsigned role = 0; role < CHAT_ROLES; role++)
@@ -425,30 +418,25 @@ static void content_members(const struct pack_report *report, struct cli_report 
                 cli_member(out, chat_role_name((enum chat_role)role), cli_number(result->roles[role].counted));
         cli_report_close(out);
     }
-    if (report->fim) {
+    if (report->options->fim) {
         cli_report_object(out, "fim");
-        cli_member(out, "psm", cli_number(result->fim.psm));
-        cli_member(out, "spm", cli_number(result->fim.spm));
-        cli_member(out, "left", cli_number(result->fim.left));
-        cli_member(out, "tokens", cli_number(result->fim.tokens));
+        cli_numbers(out, "psm|spm|left|tokens", result->fim.psm, result->fim.spm, result->fim.left, result->fim.tokens);
         cli_report_close(out);
     }
-    if (!report->corpus->column_count)
+    if (!report->options->corpus.column_count)
         return;
     cli_report_object(out, "columns");
-    for (size_t i = 0; i < report->corpus->column_count; i++)
-        cli_member(out, report->corpus->columns[i], cli_number(result->with_value[i]));
+    for (size_t i = 0; i < report->options->corpus.column_count; i++)
+        cli_member(out, report->options->corpus.columns[i], cli_number(result->with_value[i]));
     cli_report_close(out);
 }
 
 static void tokens_members(const struct pack_report *report, struct cli_report *out)
 {
     const struct pack_result *result = report->result;
-    const uint64_t tokens = report->corpus->content == CORPUS_CONTENT_IDS ? 0 : text_tokens(result);
-    cli_member(out, "tokens", cli_number(result->tokens));
-    cli_member(out, "eod_tokens", cli_number(result->eod_tokens));
-    cli_member(out, "bos_tokens", cli_number(result->bos_tokens));
-    cli_member(out, "largest_id", cli_number(result->largest_id));
+    const uint64_t tokens = report->options->corpus.content == CORPUS_CONTENT_IDS ? 0 : text_tokens(result);
+    cli_numbers(out, "tokens|eod_tokens|bos_tokens|largest_id", result->tokens, result->eod_tokens, result->bos_tokens,
+                result->largest_id);
     content_members(report, out);
     cli_member(out, "bytes_per_token",
                tokens ? cli_real((double)result->counts.text_bytes / (double)tokens) : cli_null());
@@ -460,7 +448,7 @@ static void tokens_members(const struct pack_report *report, struct cli_report *
 void pack_report(const struct pack_report *report, bool json)
 {
     const struct pack_result *result = report->result;
-    const char *list = report->dry_run ? NULL : report->prefix;
+    const char *list = report->options->dry_run ? NULL : report->options->prefix;
     struct cli_report out;
     cli_report_begin(&out, json, NULL);
     if (json)
@@ -470,7 +458,7 @@ void pack_report(const struct pack_report *report, bool json)
     tokenizer_report(report, &out);
     if (!json) {
         tokens_print(report);
-        if (!report->dry_run)
+        if (!report->options->dry_run)
             output_print(report);
         (void)puts("\nread:");
     }
@@ -478,17 +466,17 @@ void pack_report(const struct pack_report *report, bool json)
     if (json) {
         tokens_members(report, &out);
         drop_report_to(&result->dropped, list, &out);
-        listed_report_to(report->listed, &result->listed, &out);
+        listed_report_to(report->options->listed, &result->listed, &out);
     }
     skip_report_to(report->skips, &result->counts, &out);
     if (!json) {
         drop_report_to(&result->dropped, list, &out);
-        listed_report_to(report->listed, &result->listed, &out);
+        listed_report_to(report->options->listed, &result->listed, &out);
     }
     also_report_to(report->also, result->also, "tokmap pack", &out);
     cli_member(&out, "seconds", cli_real(report->seconds));
     cli_member(&out, "text_bytes_before", cli_number(result->text_before));
     cli_report_end(&out);
-    if (!json && !report->dry_run)
+    if (!json && !report->options->dry_run)
         next_print(report);
 }

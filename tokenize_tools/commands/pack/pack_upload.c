@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "encode/split.h"
 #include "platform/os.h"
+#include "platform/process.h"
 #include "remote/remote_upload.h"
 #include "text/path.h"
 
@@ -134,7 +135,7 @@ enum tokmap_status pack_upload_check(struct pack_upload *upload, bool continues,
 {
     struct remote_client client;
     enum tokmap_status status = TOKMAP_OK;
-    remote_client_init(&client, upload->stop, NULL, NULL);
+    remote_client_init(&client, os_is_stopped, NULL, NULL);
     for (uint32_t i = 0; i < (split ? split->count : 1) && !continues && !upload->force && !status; i++)
         status = set_check(upload, split ? split->sets[i].name : NULL, &client, error);
     if (!status)
@@ -150,12 +151,6 @@ static void progressed(void *user, uint64_t done, uint64_t total)
     cli_progress_update(&upload->progress, done);
 }
 
-static bool is_stopped(void *user)
-{
-    const struct pack_upload *upload = user;
-    return upload->stop && upload->stop(NULL);
-}
-
 /* Sends a set of this machine. */
 static enum tokmap_status set_send(struct pack_upload *upload, const char *set, struct tokmap_error *error)
 {
@@ -166,9 +161,8 @@ static enum tokmap_status set_send(struct pack_upload *upload, const char *set, 
                                                  .connections = COPY_CONNECTIONS,
                                                  .replace = upload->force,
                                                  .progress = progressed,
-                                                 .stop = is_stopped,
                                                  .user = upload};
-    cli_progress_start(&upload->progress, "sending", 0, upload->quiet ? CLI_PROGRESS_NONE : upload->shown);
+    cli_progress_start(&upload->progress, "sending", NULL, 0, upload->quiet ? CLI_PROGRESS_NONE : upload->shown);
     const enum tokmap_status status = to ? dataset_copy(&options, &result, error) : no_memory(error);
     cli_progress_end(&upload->progress);
     upload->failed = status != TOKMAP_OK;

@@ -18,7 +18,6 @@ struct pack_upload {
     const char *folder; /* --work-folder, or NULL */
     bool force, quiet;
     int shown; /* enum cli_progress_mode */
-    bool (*stop)(void *user);
     /* Private. */
     const struct cli_command *command;
     char *to;                 /* the address without an ending; NULL: the output is on this machine */

@@ -7,19 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/error_options.h"
 #include "common/error.h"
 #include "encode/split.h"
 #include "pack/output_names.h"
 #include "pack/pack.h"
-#include "pack/pack_clear.h"
 #include "pack/pack_finish.h"
-#include "pack/pack_same.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/dropped_file.h"
 #include "work/task_status.h"
-#include "work/work_busy.h"
 #include "work/work_folder.h"
 
 /* Packs in units, which are listed. */
@@ -32,13 +28,13 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct work_
                                             .operands = operands,
                                             .operand_count = operand_count,
                                             .units = units,
-                                            .task = asked->task,
-                                            .tasks = asked->tasks,
-                                            .finish = asked->finish,
+                                            .share = {.task = asked->task,
+                                                      .tasks = asked->tasks,
+                                                      .finish = asked->finish,
+                                                      .wait_ns = asked->wait_seconds * 1000000000,
+                                                      .at_once = asked->wait_given && !asked->wait_seconds},
                                             .repeats = asked->task_text != NULL,
-                                            .stays = asked->stays,
-                                            .wait_ns = asked->wait_seconds * 1000000000,
-                                            .at_once = asked->wait_given && !asked->wait_seconds};
+                                            .stays = asked->stays};
     uint64_t first = 0, end = 0;
     if (!units->count)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
@@ -284,23 +280,13 @@ static void tasks_report(const char *prefix, bool complete, const struct task_st
     cli_report_begin(&report, json, NULL);
     cli_member(&report, "output", cli_text(prefix));
     cli_member(&report, "complete", cli_bool(complete));
-    cli_member(&report, "working", cli_number(sum->working));
-    cli_member(&report, "done", cli_number(sum->done));
-    cli_member(&report, "run_again", cli_number(sum->again));
-    cli_member(&report, "failed", cli_number(sum->failed));
-    cli_member(&report, "stopped", cli_number(sum->stopped));
-    cli_member(&report, "not_begun", cli_number(sum->absent));
+    cli_numbers(&report, "working|done|run_again|failed|stopped|not_begun", sum->working, sum->done, sum->again,
+                sum->failed, sum->stopped, sum->absent);
     cli_member(&report, "stage", cli_text(stages[sum->stage]));
-    cli_member(&report, "not_in_stage", cli_number(sum->behind));
-    cli_member(&report, "units", cli_number(sum->units));
-    cli_member(&report, "units_done", cli_number(sum->units_done));
+    cli_numbers(&report, "not_in_stage|units|units_done", sum->behind, sum->units, sum->units_done);
     cli_member(&report, "units_all", cli_number_if(sum->units_all, sum->units_all));
-    cli_member(&report, "documents", cli_number(sum->documents));
-    cli_member(&report, "dropped", cli_number(sum->dropped));
-    cli_member(&report, "skipped", cli_number(sum->skipped));
-    cli_member(&report, "tokens", cli_number(sum->tokens));
-    cli_member(&report, "bytes", cli_number(sum->bytes));
-    cli_member(&report, "bytes_all", cli_number(sum->bytes_all));
+    cli_numbers(&report, "documents|dropped|skipped|tokens|bytes|bytes_all", sum->documents, sum->dropped, sum->skipped,
+                sum->tokens, sum->bytes, sum->bytes_all);
     cli_member(&report, "bytes_per_second", cli_real(sum->rate));
     cli_member(&report, "seconds_left", seconds_left(sum->left));
     cli_report_list(&report, "tasks",
@@ -456,22 +442,21 @@ static const enum task_stage *stages_of(bool drops, bool shuffles, size_t *count
 }
 
 /* Says what is missing of a stage, and what to do next. */
-static void left_print(const struct task_end *end)
+static void left_print(const struct task_pack *tasks, const struct pack_options *options)
 {
     static const char *const what[] = {[TASK_SCANS] = "scans of units are missing, without which no unit can be",
                                        [TASK_COMPARES] =
                                            "portions of the comparison are missing, without which no unit can be",
                                        [TASK_SORTS] = "sorted units are missing, without which no shard can be made",
                                        [TASK_CUTS] = "cuts are missing, without which no shard can be made"};
-    const struct schedule_left *left = &end->outcome->left;
-    const uint64_t tasks = end->arguments->tasks;
-    const char *rest = left->stage > TASK_PACKS ? "" : end->shuffles ? " sorted" : " packed";
+    const struct schedule_left *left = &tasks->outcome.left;
+    const char *rest = left->stage > TASK_PACKS ? "" : options->shuffle ? " sorted" : " packed";
     size_t count = 0, at = 0;
-    const enum task_stage *list = stages_of(end->drops, end->shuffles, &count);
+    const enum task_stage *list = stages_of(options->drop != NULL, options->shuffle != NULL, &count);
     cli_print("%" PRIu64 " of %" PRIu64 " %s%s; run this command again when the other tasks have ended (the first one "
               "missing is number %" PRIu64 ", of task %" PRIu64 " of %" PRIu64 ")\n",
               left->missing, left->count, what[left->stage], rest, left->list[0],
-              schedule_task_of(left->count, left->list[0], tasks), tasks);
+              schedule_task_of(left->count, left->list[0], tasks->asked.tasks), tasks->asked.tasks);
     while (at + 1 < count && list[at] != left->stage)
         at++;
     cli_print("stage %zu of %zu, %s; what follows: ", at + 1, count, stages[left->stage]);
@@ -488,65 +473,61 @@ static const char *share_name(const struct schedule_left *left)
                                       : "search for duplicates and excluded texts";
 }
 
-void task_end_print(const struct task_end *end)
+void task_end_print(const struct task_pack *tasks, const struct pack_options *options, double seconds)
 {
-    const struct pack_tasks_outcome *outcome = end->outcome;
-    const struct task_arguments *arguments = end->arguments;
+    const struct pack_tasks_outcome *outcome = &tasks->outcome;
+    const struct task_arguments *arguments = &tasks->asked;
     const bool is_last = task_stage_is_last(outcome->left.stage);
     if (arguments->task_text && outcome->left.missing && !is_last)
         cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the %s is done in %s\n", arguments->task,
-                  arguments->tasks, share_name(&outcome->left), CLI_SECONDS(end->seconds));
+                  arguments->tasks, share_name(&outcome->left), CLI_SECONDS(seconds));
     else if (arguments->task_text)
         cli_print("task %" PRIu64 " of %" PRIu64 "%s%s%s: %" PRIu64 " of all %" PRIu64 " units are done in %s (%s "
                   "documents, %s tokens; %" PRIu64 " units were done before)\n",
                   arguments->task, arguments->tasks, arguments->variables ? " (from " : "",
                   arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
-                  outcome->end - outcome->first, end->units, CLI_SECONDS(end->seconds), CLI_COUNT(outcome->documents),
+                  outcome->end - outcome->first, tasks->units, CLI_SECONDS(seconds), CLI_COUNT(outcome->documents),
                   CLI_COUNT(outcome->tokens), outcome->done_before);
-    if (arguments->task_text && end->units < arguments->tasks)
+    if (arguments->task_text && tasks->units < arguments->tasks)
         cli_print("there are fewer units (%" PRIu64 ") than tasks (%" PRIu64 "), so some tasks have no work; smaller "
                   "units (--unit-bytes) or, where files are not cut, more files give work to all\n",
-                  end->units, arguments->tasks);
+                  tasks->units, arguments->tasks);
     if (outcome->left.missing && outcome->left.stage == TASK_MERGES)
         cli_print("%" PRIu64 " of %" PRIu64 " shards, of other tasks, are missing; the task that finishes last names "
                   "the shards of %s\n",
-                  outcome->left.missing, outcome->left.count, end->prefix);
+                  outcome->left.missing, outcome->left.count, options->prefix);
     else if (outcome->left.missing && !is_last)
-        left_print(end);
+        left_print(tasks, options);
     else if (outcome->finished)
-        cli_print("%s is complete: another process has named the shards\n", end->prefix);
+        cli_print("%s is complete: another process has named the shards\n", options->prefix);
     else if (outcome->by_other)
-        cli_print("another process is naming the shards of %s\n", end->prefix);
+        cli_print("another process is naming the shards of %s\n", options->prefix);
     else
         cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
-                  CLI_COUNTED(outcome->left.missing, "unit"), outcome->left.missing == 1 ? "is" : "are", end->prefix);
+                  CLI_COUNTED(outcome->left.missing, "unit"), outcome->left.missing == 1 ? "is" : "are",
+                  options->prefix);
     if (arguments->stays && !outcome->finished && (is_last || !outcome->left.missing))
         cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run "
                   "the job again (exit status %d)\n",
                   CLI_AGAIN);
 }
 
-void task_end_json(const struct task_end *end)
+void task_end_json(const struct task_pack *tasks, const struct pack_options *options, double seconds)
 {
-    const struct pack_tasks_outcome *outcome = end->outcome;
+    const struct pack_tasks_outcome *outcome = &tasks->outcome;
     struct cli_report report;
     cli_report_begin(&report, true, NULL);
-    cli_member(&report, "output", cli_text(end->prefix));
-    cli_member(&report, "task", cli_number(end->arguments->task));
-    cli_member(&report, "tasks", cli_number(end->arguments->tasks));
-    cli_member_text_if(&report, "variables", end->arguments->variables);
-    cli_member(&report, "units", cli_number(outcome->end - outcome->first));
-    cli_member(&report, "units_done_before", cli_number(outcome->done_before));
-    cli_member(&report, "units_all", cli_number(end->units));
-    cli_member(&report, "units_missing", cli_number(outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0));
+    cli_member(&report, "output", cli_text(options->prefix));
+    cli_numbers(&report, "task|tasks", tasks->asked.task, tasks->asked.tasks);
+    cli_member_text_if(&report, "variables", tasks->asked.variables);
+    cli_numbers(&report, "units|units_done_before|units_all|units_missing", outcome->end - outcome->first,
+                outcome->done_before, tasks->units, outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0);
     cli_member(&report, "stage",
                cli_text(stages[outcome->left.missing ? outcome->left.stage
-                               : end->shuffles       ? TASK_MERGES
+                               : options->shuffle    ? TASK_MERGES
                                                      : TASK_PACKS]));
-    cli_member(&report, "stage_missing", cli_number(outcome->left.missing));
-    cli_member(&report, "documents", cli_number(outcome->documents));
-    cli_member(&report, "tokens", cli_number(outcome->tokens));
+    cli_numbers(&report, "stage_missing|documents|tokens", outcome->left.missing, outcome->documents, outcome->tokens);
     cli_member(&report, "complete", cli_bool(outcome->finished));
-    cli_member(&report, "seconds", cli_real(end->seconds));
+    cli_member(&report, "seconds", cli_real(seconds));
     cli_report_end(&report);
 }

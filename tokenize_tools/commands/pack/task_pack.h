@@ -30,16 +30,8 @@ bool task_pack_is_part(const struct task_pack *tasks);
  * CLI_DONE. */
 int task_status_report(const struct cli_command *command, const char *prefix, bool json);
 
-/* The end of a task whose output is not complete yet, or was completed by another process. */
-struct task_end {
-    const char *prefix;
-    const struct task_arguments *arguments;
-    const struct pack_tasks_outcome *outcome;
-    uint64_t units;       /* of all tasks */
-    bool drops, shuffles; /* documents are left out, or shuffled: there are more stages */
-    double seconds;
-};
-void task_end_print(const struct task_end *end);
-void task_end_json(const struct task_end *end);
+/* Report the end of a task whose output is not complete yet, or was completed by another process. */
+void task_end_print(const struct task_pack *tasks, const struct pack_options *options, double seconds);
+void task_end_json(const struct task_pack *tasks, const struct pack_options *options, double seconds);
 
 #endif

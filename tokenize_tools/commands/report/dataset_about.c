@@ -225,8 +225,7 @@ static void column_report(const struct tokmap_column_info *info, struct cli_repo
     (void)snprintf(label, sizeof label, "column %.50s%s", info->name, strlen(info->name) > 50 ? "..." : "");
     cli_report_item(report);
     cli_member(report, "name", cli_text(info->name));
-    cli_member(report, "shards", cli_number(info->shards));
-    cli_member(report, "documents", cli_number(info->documents));
+    cli_numbers(report, "shards|documents", info->shards, info->documents);
     cli_fact(report, "values", label, cli_number(info->values), "%s %s, %s", CLI_COUNT(info->values),
              each                ? "values, one for each document"
              : info->values == 1 ? "different value"

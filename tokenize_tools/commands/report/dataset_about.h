@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "cli/report.h"
-#include "encode/fim_reader.h"
+#include "encode/fim.h"
 #include "tokmap/tokmap.h"
 
 #define ABOUT_NAME 96 /* bytes of a tokenizer's name, its zero included */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/data/range_share.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 
@@ -97,11 +98,9 @@ static bool part_merge(struct document_report *report, const struct document_rep
 enum tokmap_status document_report_make(struct document_report *report, const struct tokmap_dataset *dataset,
                                         uint64_t threads, bool origins, int progress, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     memset(report, 0, sizeof *report);
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     report->counted = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
     const uint32_t wanted = range_threads(threads, report->counted, LOT);
     struct measuring measuring = {dataset, origins && info.shards, calloc(wanted, sizeof *report)};
@@ -170,8 +169,7 @@ static void percentiles_report(const struct document_report *lengths, struct cli
     }
     const double mean = (double)all->sum / (double)all->count;
     cli_report_object(report, "document_tokens");
-    cli_member(report, "documents", cli_number(all->count));
-    cli_member(report, "min", cli_number(lengths->smallest));
+    cli_numbers(report, "documents|min", all->count, lengths->smallest);
     if (!report->as_json)
         cli_print("  min %s", CLI_COUNT(lengths->smallest));
     for (size_t i = 0; i < PERCENTILES; i++) {
@@ -333,10 +331,7 @@ void lengths_members(const struct lengths *lengths, struct cli_report *report)
         return;
     }
     cli_report_object(report, "document_tokens");
-    cli_member(report, "p50", cli_number(lengths->p50));
-    cli_member(report, "p90", cli_number(lengths->p90));
-    cli_member(report, "p99", cli_number(lengths->p99));
-    cli_member(report, "max", cli_number(lengths->largest));
+    cli_numbers(report, "p50|p90|p99|max", lengths->p50, lengths->p90, lengths->p99, lengths->largest);
     cli_member(report, "mean", cli_real(lengths->mean));
     cli_report_close(report);
 }

@@ -3,12 +3,16 @@
 #include "skip_report.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/options/error_options.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "corpus/name_kind.h"
 #include "corpus/stream.h"
 #include "format/name_files.h"
 #include "format/partial_file.h"
@@ -146,14 +150,15 @@ void skip_report_close(struct skip_report *skips, bool failed)
 enum { SAVED_NUMBERS, SAVED_ITEM };
 enum { NUMBER_COUNT, NUMBER_PRINTED, NUMBER_CHOSEN, NUMBER_OF_FILE, NUMBER_HASH, NUMBER_LISTED, NUMBER_BYTES, NUMBERS };
 
-int skip_report_save(struct skip_report *skips, const struct state_sink *sink)
+void skip_report_save(struct skip_report *skips, struct state_sink *sink)
 {
     const uint64_t numbers[NUMBERS] = {skips->count,     skips->printed,   skips->chosen,    skips->of_file,
                                        skips->file_hash, skips->list >= 0, skips->list_bytes};
-    int system = skips->list >= 0 ? os_sync(skips->list) : 0;
-    for (; skips->items_saved < skips->item_count && !system; skips->items_saved++)
-        system = sink->put(sink->user, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
-    return system ? system : sink->put(sink->user, SAVED_NUMBERS, numbers, sizeof numbers);
+    if (skips->list >= 0)
+        sink->failed = os_sync(skips->list);
+    for (; skips->items_saved < skips->item_count; skips->items_saved++)
+        state_put(sink, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
+    state_put(sink, SAVED_NUMBERS, numbers, sizeof numbers);
 }
 
 static enum tokmap_status numbers_load(struct skip_report *skips, const uint8_t *bytes, struct tokmap_error *error)
@@ -265,8 +270,9 @@ void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue
     item_keep(skips, &item);
 }
 
-enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error)
+static enum tokmap_status taker_begin(void *user, struct tokmap_error *error)
 {
+    struct skip_report *skips = user;
     int system = 0;
     skips->count = skips->chosen = skips->item_count = skips->list_bytes = 0;
     skips->later = skips->joining = true;
@@ -289,9 +295,10 @@ static enum tokmap_status list_failure(struct skip_report *skips, int system, st
                             "the list of what was left out cannot be written");
 }
 
-enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
-                                    const struct tokmap_error *why, struct tokmap_error *error)
+static enum tokmap_status taker_item(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
+                                     struct tokmap_error *error)
 {
+    struct skip_report *skips = user;
     struct skip_item item = {*why, issue->left_out, issue->is_file, issue->bytes};
     skips->count++;
     skips->chosen += issue->asked;
@@ -300,8 +307,9 @@ enum tokmap_status skip_report_join(struct skip_report *skips, const struct corp
     return skips->list_failed ? list_failure(skips, skips->list_failed, error) : TOKMAP_OK;
 }
 
-enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error)
+static enum tokmap_status taker_end(void *user, struct tokmap_error *error)
 {
+    struct skip_report *skips = user;
     int system = os_truncate(skips->list, skips->list_bytes); /* the rest of an old list */
     if (!system)
         system = os_sync(skips->list);
@@ -311,6 +319,11 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
         system = os_sync_folder(skips->list_path);
     skips->joined = !system;
     return system ? list_failure(skips, system, error) : TOKMAP_OK;
+}
+
+struct skipped_taker skip_report_taker(struct skip_report *skips)
+{
+    return (struct skipped_taker){skips, taker_begin, taker_item, taker_end};
 }
 
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error)
@@ -386,9 +399,7 @@ void skip_report_to(const struct skip_report *skips, const struct corpus_counts 
             printf("  %s:\n    %s\n", items_text(left_out->files, left_out->records, text),
                    corpus_reason_text((enum corpus_reason)i));
         cli_report_object(report, corpus_reason_word((enum corpus_reason)i));
-        cli_member(report, "files", cli_number(left_out->files));
-        cli_member(report, "records", cli_number(left_out->records));
-        cli_member(report, "bytes", cli_number(left_out->bytes));
+        cli_numbers(report, "files|records|bytes", left_out->files, left_out->records, left_out->bytes);
         cli_report_close(report);
     }
     cli_report_close(report);
@@ -429,4 +440,132 @@ void skip_report_hint(const struct skip_report *skips, const struct corpus_count
             return;
     cli_say(skips->command->program, "choose files with --include, for example --include '*.txt', or leave out what is "
                                      "not text with --on-error skip");
+}
+
+/* ---- warnings about inputs ---- */
+
+/* Returns a glob, ready for the shell, that chooses the files with the ending of this one, or with its name if it has
+ * none. */
+static char *glob_of(const char *path)
+{
+    const char *ending = name_ending(path), *name = path_name(path);
+    char glob[256];
+    const int count = snprintf(glob, sizeof glob, "%s%s", *ending ? "*" : "", *ending ? ending : name);
+    return cli_shell_quote(count > 0 && (size_t)count < sizeof glob ? glob : name);
+}
+
+/* Keeps a message, if it is the first one of its kind: the inputs are listed more than once. From any thread. A warning
+ * that memory is missing for is not worth an error. */
+static void keep(struct input_warnings *warnings, enum input_warning kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void keep(struct input_warnings *warnings, enum input_warning kind, const char *format, ...)
+{
+    char *message, *none = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    const bool made = vasprintf(&message, format, arguments) >= 0;
+    va_end(arguments);
+    if (made && !atomic_compare_exchange_strong(&warnings->messages[kind], &none, message))
+        free(message);
+}
+
+static void mixed_found(void *user, const char *operand, const char *text, const char *records)
+{
+    char *texts = glob_of(text), *others = glob_of(records);
+    if (texts && others)
+        keep(user, INPUTS_MIXED,
+             "'%s' has files of records and of text; '%s' is read as text, one document per file: leave such files out "
+             "with --exclude %s, or choose the files with --include %s",
+             operand, text, texts, others);
+    free(texts);
+    free(others);
+}
+
+static void repeated_found(void *user, const char *path)
+{
+    keep(user, INPUTS_REPEATED, "some inputs are named more than once, and are read each time; the first is '%s'",
+         path);
+}
+
+/* Writes a separator as --separator reads it, ready for the shell. */
+static char *separator_typed(const char *separator, uint64_t bytes)
+{
+    static const char bare[] = "\n\t\r\\", escaped[] = "ntr\\";
+    char typed[4 * 2 * RECORD_SEPARATOR_MOST + 1];
+    size_t at = 0;
+    for (uint64_t i = 0; i < bytes; i++) {
+        const unsigned char byte = (unsigned char)separator[i];
+        const char *named = byte ? strchr(bare, byte) : NULL;
+        if (named) {
+            typed[at++] = '\\';
+            typed[at++] = escaped[named - bare];
+        } else if (byte < 0x20 || byte == 0x7f) {
+            at += (size_t)snprintf(typed + at, sizeof typed - at, "\\x%02x", byte);
+        } else {
+            typed[at++] = separator[i];
+        }
+    }
+    typed[at] = '\0';
+    return cli_shell_quote(typed);
+}
+
+static void undivided_found(void *user, const char *path, const char *other, uint64_t other_bytes)
+{
+    char *typed = other ? separator_typed(other, other_bytes) : NULL;
+    if (typed)
+        keep(user, INPUTS_OTHER_LINE_ENDS,
+             "the separator does not occur in '%s', which has %s line ends; it is one document; use --separator %s for "
+             "such files",
+             path, memchr(other, '\r', other_bytes) ? "CRLF" : "LF", typed);
+    else
+        keep(user, INPUTS_UNDIVIDED, "the separator does not occur in '%s', which is one document; check --separator",
+             path);
+    free(typed);
+}
+
+static void unversioned_found(void *user, const char *path)
+{
+    keep(user, INPUTS_UNVERSIONED,
+         "%s: the server names no version of this file (an ETag that is not weak, or an older Last-Modified): after an "
+         "interruption the file is read from its beginning again",
+         path);
+}
+
+/* Says at once what is waited for, from the thread that waits. Another one may draw the progress meanwhile, so the line
+ * of a terminal is cleared without it. */
+static void waits_told(void *user, const char *path, const char *reason, uint64_t seconds)
+{
+    const struct input_warnings *warnings = user;
+    if (os_is_terminal(fileno(stderr)))
+        (void)fputs("\r\033[K", stderr);
+    cli_warn(warnings->program, "%s: %s; waiting %" PRIu64 " s", path, reason, seconds);
+}
+
+void input_warnings_watch(struct input_warnings *warnings, struct corpus_options *options)
+{
+    options->select.user = warnings;
+    options->select.repeated = repeated_found;
+    options->undivided = undivided_found;
+    options->undivided_user = warnings;
+    options->select.watch = (struct remote_watch){warnings->saved ? unversioned_found : NULL, waits_told, warnings};
+    if (options->format == CORPUS_AUTO && options->content == CORPUS_CONTENT_TEXT && !options->select.include_count)
+        options->select.mixed = mixed_found;
+}
+
+void input_warnings_tell(struct input_warnings *warnings, struct cli_progress *progress)
+{
+    for (int i = 0; i < INPUT_WARNINGS; i++) {
+        const char *message = warnings->told[i] ? NULL : atomic_load(&warnings->messages[i]);
+        if (!message)
+            continue;
+        warnings->told[i] = true;
+        cli_progress_clear(progress);
+        cli_warn(warnings->program, "%s", message);
+    }
+}
+
+void input_warnings_free(struct input_warnings *warnings)
+{
+    for (int i = 0; i < INPUT_WARNINGS; i++)
+        free(atomic_exchange(&warnings->messages[i], NULL));
 }

@@ -26,6 +26,8 @@
 
 #include "commands/data/block_compare.h"
 #include "commands/data/range_share.h"
+#include "commands/data/token_decode.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
@@ -174,7 +176,7 @@ static enum tokmap_status outside_find(struct counting *counting, uint8_t *chunk
         if (status)
             return status;
         for (uint64_t i = 0; i < count; i++) {
-            const uint64_t id = width == 2 ? load16(chunk + 2 * i) : load32(chunk + 4 * i);
+            const uint64_t id = id_load(chunk, width, i);
             if (id < counting->info.vocabulary)
                 continue;
             struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
@@ -299,11 +301,9 @@ static enum tokmap_status counts_check(const struct counting *counting, struct t
 enum tokmap_status token_counts_make(struct token_counts *counts, const struct tokmap_dataset *dataset,
                                      uint64_t threads, int progress, struct tokmap_error *error)
 {
-    struct counting counting = {.dataset = dataset, .info = {.size = sizeof counting.info}, .counts = counts};
+    struct counting counting = {.dataset = dataset, .info = info_of_dataset(dataset), .counts = counts};
+    enum tokmap_status status = TOKMAP_OK;
     memset(counts, 0, sizeof *counts);
-    enum tokmap_status status = tokmap_dataset_info(dataset, &counting.info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     const struct tokmap_dataset_info *info = &counting.info;
     counting.info.vocabulary = counts->vocabulary = min64(info->vocabulary, (uint64_t)1 << 32); /* ids have 32 bits */
     counts->tokens = info->shards ? info->tokens : min64(info->tokens, SYNTHETIC_TOKENS);

@@ -9,17 +9,14 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/options/dataset_tokenizer.h"
-#include "commands/options/error_options.h"
 #include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dropped_list.h"
-#include "exposures.h"
 #include "losses.h"
 #include "printer.h"
-#include "row_tokens.h"
 #include "run/locate.h"
+#include "show_lists.h"
 #include "step_rows.h"
 
 /* ---- the command ---- */
@@ -81,15 +78,12 @@ struct showing {
 static enum tokmap_status source_use(struct showing *show, uint64_t number, struct tokmap_error *error)
 {
     const struct show_arguments *given = show->given;
-    show->source = (struct tokmap_source_info){.size = sizeof show->source};
-    enum tokmap_status status =
-        show->target->run ? tokmap_run_source(show->target->run, number, &show->source) : TOKMAP_OK;
-    if (status)
-        return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run's source cannot be described");
+    const struct tokmap_run *run = show->target->run;
+    show->source = run ? info_of_source(run, number) : (struct tokmap_source_info){.size = sizeof show->source};
     show->printer = &show->printers[number];
     if (show->printer->dataset)
         return TOKMAP_OK;
-    status =
+    const enum tokmap_status status =
         printer_open(show->printer, target_dataset(show->target, number),
                      given->ids || given->where ? NULL : &given->tokenizer, given->specials, !given->unmarked, error);
     if (!status && !given->quiet)
@@ -106,17 +100,15 @@ static enum tokmap_status source_use(struct showing *show, uint64_t number, stru
 /* Writes the first names of the run's sources, such as "code, web, wiki" or "a, b, c, d, e, f, and 94 more". */
 static void names_write(const struct showing *show, char *into, size_t room)
 {
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     size_t at = 0;
     *into = '\0';
     for (uint64_t i = 0; i < show->sources && at < room; i++) {
         int written;
         if (i == NAMES_MOST)
             written = snprintf(into + at, room - at, ", and %" PRIu64 " more", show->sources - i);
-        else if (tokmap_run_source(show->target->run, i, &source))
-            return;
         else
-            written = snprintf(into + at, room - at, "%s%.40s", i ? ", " : "", source.name);
+            written =
+                snprintf(into + at, room - at, "%s%.40s", i ? ", " : "", info_of_source(show->target->run, i).name);
         if (i == NAMES_MOST || written < 0)
             return;
         at += (size_t)written;
@@ -127,7 +119,6 @@ static void names_write(const struct showing *show, char *into, size_t room)
 static enum tokmap_status source_choose(struct showing *show, uint64_t *number, struct tokmap_error *error)
 {
     const char *wanted = show->given->source;
-    struct tokmap_source_info source = TOKMAP_SOURCE_INFO_INIT;
     *number = 0;
     if (!wanted && show->drawn == 1)
         return TOKMAP_OK;
@@ -138,7 +129,7 @@ static enum tokmap_status source_choose(struct showing *show, uint64_t *number, 
         return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
                          "the run has %" PRIu64 " sources; choose one with --source NAME: %s", show->drawn, names);
     for (uint64_t i = 0; i < show->sources && show->target->run; i++)
-        if (!tokmap_run_source(show->target->run, i, &source) && !strcmp(source.name, wanted)) {
+        if (!strcmp(info_of_source(show->target->run, i).name, wanted)) {
             *number = i;
             return TOKMAP_OK;
         }
@@ -207,14 +198,11 @@ static void item_head_print(const struct showing *show, const struct item *item)
 static void place_members(const struct showing *show, const struct tokmap_place *place, struct cli_report *report)
 {
     const bool drawn = place->source != TOKMAP_NO_SOURCE;
-    cli_member(report, "step", cli_number(place->step));
-    cli_member(report, "row", cli_number(place->row));
-    cli_member(report, "draw", cli_number(place->draw));
+    cli_numbers(report, "step|row|draw", place->step, place->row, place->draw);
     cli_member(report, "source", cli_number_if(drawn, place->source));
     if (show->sources > 1 && drawn)
         cli_member(report, "name", cli_text(show->source.name));
-    cli_member(report, "epoch", cli_number(place->epoch));
-    cli_member(report, "window", cli_number(place->window));
+    cli_numbers(report, "epoch|window", place->epoch, place->window);
 }
 
 static void item_head_members(const struct showing *show, const struct item *item, struct cli_report *report)
@@ -225,15 +213,13 @@ static void item_head_members(const struct showing *show, const struct item *ite
         if (item->loss)
             loss_members(item->loss, item->also, report);
     } else if (item->kind == kind_window) {
-        cli_member(report, "epoch", cli_number(0));
-        cli_member(report, "window", cli_number(item->window));
+        cli_numbers(report, "epoch|window", 0, item->window);
     } else if (item->kind == kind_document) {
         cli_member(report, "document", cli_number(item->document));
         if (item->order)
             order_members(item->order, report);
     }
-    cli_member(report, "first_token", cli_number(item->first));
-    cli_member(report, "tokens", cli_number(item->count));
+    cli_numbers(report, "first_token|tokens", item->first, item->count);
     if (item->padding || item->extents)
         cli_member(report, "padding", cli_number(item->padding));
 }
@@ -336,8 +322,7 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
             if (extent_is_padding(extent))
                 continue;
             cli_report_item(report);
-            cli_member(report, "first_token", cli_number(extent->first_token));
-            cli_member(report, "tokens", cli_number(extent->tokens));
+            cli_numbers(report, "first_token|tokens", extent->first_token, extent->tokens);
             if (item->excluded && item->excluded[i])
                 cli_member(report, "excluded", cli_bool(true));
             else
@@ -423,10 +408,7 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
             "source '%s' draws the rows of a plan in place of windows; show the rows of a step with --step",
             show->source.name);
     if (show->target->run) {
-        struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-        const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
-        if (status)
-            return status;
+        const struct tokmap_run_info info = info_of_run(show->target->run);
         const bool held_out = (uint64_t)(show->printer - show->printers) >= show->drawn;
         seq_len = held_out ? info.seq_len_most : info.seq_len;
         lookahead = held_out ? 1 : info.lookahead;
@@ -469,18 +451,16 @@ static enum tokmap_status show_row(struct showing *show, uint64_t step, uint64_t
 {
     struct also also = {.count = 0};
     struct tokmap_place place;
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
     const struct tokmap_run *run = show->target->run;
+    const struct tokmap_run_info info = info_of_run(run);
+    struct tokmap_phase_info phase = TOKMAP_PHASE_INFO_INIT;
     enum tokmap_status status = tokmap_run_locate(run, step, row, &place, error);
     struct item item = {.kind = kind_row, .place = &place, .loss = loss, .also = &also};
     show->printer = NULL;
     if (!status && place.source != TOKMAP_NO_SOURCE)
         status = source_use(show, place.source, error);
     if (!status)
-        status = tokmap_run_info(run, &info);
-    if (!status)
-        status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
+        phase = info_of_phase(run, tokmap_run_phase_at(run, place.step));
     if (!status && show->printer) {
         uint64_t extents = 0;
         status = extents_list(show, &place, &extents, error);
@@ -527,9 +507,7 @@ static void place_print(const struct showing *show, const struct sharing_row *ro
     struct cli_report report;
     cli_report_begin(&report, show->given->json, NULL);
     place_members(show, place, &report);
-    cli_member(&report, "first_token", cli_number(place->first_token));
-    cli_member(&report, "tokens", cli_number(place->tokens));
-    cli_member(&report, "shared", cli_number(row->shared));
+    cli_numbers(&report, "first_token|tokens|shared", place->first_token, place->tokens, row->shared);
     cli_report_end(&report);
     if (show->given->json)
         return;
@@ -545,9 +523,9 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
     const struct show_arguments *given = show->given;
     uint64_t first = given->tokens.first, tokens = given->tokens.end - first;
     struct sharing found = {.run = show->target->run};
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
-    enum tokmap_status status = tokmap_run_info(show->target->run, &info);
-    if (!status && given->document_given) {
+    const struct tokmap_run_info info = info_of_run(show->target->run);
+    enum tokmap_status status = TOKMAP_OK;
+    if (given->document_given) {
         struct part part;
         status = part_whole(show->printer->dataset, given->document, &part, error);
         if (status)
@@ -557,11 +535,11 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
         if (!given->quiet && !given->json)
             part_print(&part, stderr);
     }
-    if (!status && !given->steps.given && info.steps == TOKMAP_FOREVER)
+    if (!given->steps.given && info.steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "the run has no end; choose the steps to search with --steps A..B");
-    if (status || !tokens)
-        return status;
+    if (!tokens)
+        return TOKMAP_OK;
     const uint64_t number = (uint64_t)(show->printer - show->printers);
     if (number >= show->drawn)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
@@ -666,7 +644,6 @@ static int name_show(const struct cli_command *command, const struct show_argume
 {
     struct target target = {0};
     struct showing showing = {.given = given, .target = &target, .sources = 1, .drawn = 1};
-    struct tokmap_run_info info = TOKMAP_RUN_INFO_INIT;
     struct tokmap_error error = {0};
     const bool of_rows = given->step_given || given->losses, make_run = of_rows || given->where;
     int exit_status = -1;
@@ -676,13 +653,14 @@ static int name_show(const struct cli_command *command, const struct show_argume
         exit_status = target_open(&target, command, name, &given->run, make_run);
     if (exit_status < 0) {
         uint64_t source = 0;
-        enum tokmap_status status = target.run ? tokmap_run_info(target.run, &info) : TOKMAP_OK;
-        if (target.run && !status) {
+        enum tokmap_status status = TOKMAP_OK;
+        if (target.run) {
+            const struct tokmap_run_info info = info_of_run(target.run);
             showing.drawn = info.sources;
             showing.sources = info.sources + info.validations;
         }
         showing.printers = calloc(showing.sources, sizeof *showing.printers);
-        if (!status && !showing.printers)
+        if (!showing.printers)
             status = error_set_memory(&error, "the printers", showing.sources * sizeof *showing.printers);
         if (!status && !of_rows)
             status = source_choose(&showing, &source, &error);

@@ -12,10 +12,10 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "corpus/csv_field.h"
-#include "row_tokens.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
 #include "run/run.h"
+#include "step_rows.h"
 #include "text/decimal.h"
 #include "text/json_scan.h"
 
@@ -424,16 +424,12 @@ void loss_members(const struct loss *loss, const struct also *also, struct cli_r
 {
     cli_member(report, "loss", cli_real(loss->loss));
     cli_member(report, "median", cli_real(loss->median));
-    if (loss->of_call) {
-        cli_member(report, "rank", cli_number(loss->rank));
-        cli_member(report, "call", cli_number(loss->call));
-    }
+    if (loss->of_call)
+        cli_numbers(report, "rank|call", loss->rank, loss->call);
     cli_report_array(report, "also");
     for (uint64_t i = 0; i < min64(also->count, ALSO_MOST); i++) {
         cli_report_item(report);
-        cli_member(report, "step", cli_number(also->of[i].step));
-        cli_member(report, "row", cli_number(also->of[i].row));
-        cli_member(report, "shared", cli_number(also->of[i].shared));
+        cli_numbers(report, "step|row|shared", also->of[i].step, also->of[i].row, also->of[i].shared);
         cli_report_close(report);
     }
     cli_report_close(report);

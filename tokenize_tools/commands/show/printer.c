@@ -10,7 +10,8 @@
 #include "codec/file_type.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
-#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/target.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
@@ -32,17 +33,14 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->dataset = dataset;
     printer->specials = specials;
     printer->to_terminal = os_is_terminal(1);
-    printer->info.size = sizeof printer->info;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &printer->info);
-    if (status)
-        return status;
+    printer->info = info_of_dataset(dataset);
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
     if (!printer->chunk)
         return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
     printer->marked = marked && printer->info.masked;
     if (printer->info.masked && !(printer->mask = malloc(PRINTER_CHUNK / 8)))
         return error_set_memory(error, "the mask", PRINTER_CHUNK / 8);
-    status = block_compare_open(&printer->compare, dataset, error);
+    enum tokmap_status status = block_compare_open(&printer->compare, dataset, error);
     if (asked && !status)
         status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, &printer->assumed, error);
     if (asked && !status)
@@ -196,12 +194,6 @@ enum tokmap_status printer_text(struct printer *printer, const struct tokmap_ext
     return status;
 }
 
-static uint64_t token_at(const struct printer *printer, uint64_t i)
-{
-    const uint8_t *tokens = printer->chunk;
-    return printer->info.width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
-}
-
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
@@ -220,7 +212,7 @@ enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t
                 text[used++] = ' ';
             if (mark && !marking)
                 text[used++] = '(';
-            used += decimal_write(token_at(printer, i), text + used);
+            used += decimal_write(id_load(printer->chunk, printer->info.width, i), text + used);
             (void)fwrite(text, 1, used, stdout);
             marking = mark;
             any = true;
@@ -272,7 +264,7 @@ static enum tokmap_status extent_json(struct printer *printer, struct tokmap_ext
         if (!status && printer->tokenizer)
             status = chunk_decode(printer, 0, span, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
-            cli_member(report, NULL, cli_number(token_at(printer, i)));
+            cli_member(report, NULL, cli_number(id_load(printer->chunk, printer->info.width, i)));
         for (uint64_t at = 0, end; at < span && !status && printer->mask; at = end) {
             end = alike_end(printer, at, span);
             if (!counts_at(printer, at))
@@ -346,8 +338,7 @@ void order_print(const struct fim_reader *order, FILE *file)
 void order_members(const struct fim_reader *order, struct cli_report *report)
 {
     cli_report_object(report, "fim");
-    cli_member(report, "psm", cli_number(order->psm));
-    cli_member(report, "spm", cli_number(order->spm));
+    cli_numbers(report, "psm|spm", order->psm, order->spm);
     cli_report_close(report);
 }
 
@@ -380,16 +371,14 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
 {
     struct tokmap_origin origin;
     struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     part->dataset = dataset;
-    if (!status && !info.shards) { /* synthetic: no shard and no origin */
+    if (!info.shards) { /* synthetic: no shard and no origin */
         part->tokens_path = NULL;
         part->path = NULL;
         return TOKMAP_OK;
     }
-    if (!status)
-        status = tokmap_dataset_shard(dataset, part->document.shard, &shard, error);
+    enum tokmap_status status = tokmap_dataset_shard(dataset, part->document.shard, &shard, error);
     if (!status) /* that they can be read is known when they are printed */
         status = document_values(dataset, part->document.number, value_ignore, NULL, error);
     if (status)
@@ -411,8 +400,8 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                               void (*each)(void *user, const struct part *part), void *user, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
+    enum tokmap_status status = TOKMAP_OK;
     if (!info.documents) /* other projects' files that do not say where documents are */
         return status;
     for (uint64_t offset = 0; offset < count && !status;) {
@@ -529,12 +518,8 @@ static void value_member(void *user, const char *name, const struct tokmap_value
 void part_members(const struct part *part, struct cli_report *report)
 {
     const bool is_line = part->path && part_is_line(part);
-    cli_member(report, "document", cli_number(part->document.number));
-    cli_member(report, "first_token", cli_number(part->document.first_token));
-    cli_member(report, "tokens", cli_number(part->document.tokens));
-    cli_member(report, "from", cli_number(part->from));
-    cli_member(report, "count", cli_number(part->count));
-    cli_member(report, "offset", cli_number(part->offset));
+    cli_numbers(report, "document|first_token|tokens|from|count|offset", part->document.number,
+                part->document.first_token, part->document.tokens, part->from, part->count, part->offset);
     if (part->excluded)
         cli_member(report, "excluded", cli_bool(true));
     cli_member(report, "shard", cli_text(part->tokens_path));

@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "encode/fim_reader.h"
+#include "encode/fim.h"
 #include "tokmap/tokmap.h"
 
 #define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at a time */
@@ -21,7 +21,7 @@ struct printer {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
     struct tokenizer *tokenizer; /* NULL: ids are printed */
-    bool assumed;                /* the dataset does not record its tokenizer (see dataset_tokenizer.h) */
+    bool assumed;                /* the dataset does not record its tokenizer (see tokenizer_arguments.h) */
     bool specials;               /* print the names of special tokens; otherwise they print nothing */
     bool to_terminal;
     bool marked;   /* the dataset has a mask, and text that does not count as a target is marked: dim on a terminal,
@@ -38,7 +38,7 @@ struct printer {
 };
 
 /* Prepares to print tokens of `dataset`, which must stay open. asked: the options that name the tokenizer (see
- * dataset_tokenizer.h), or NULL to print ids. marked: mark what does not count, if the dataset has a mask.
+ * tokenizer_arguments.h), or NULL to print ids. marked: mark what does not count, if the dataset has a mask.
  * printer_close() must follow in any case. Statuses: OK, ERROR_MEMORY, those of dataset_tokenizer_open(). */
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
                                 const struct tokenizer_arguments *asked, bool specials, bool marked,

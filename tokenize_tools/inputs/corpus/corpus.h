@@ -26,7 +26,7 @@
  * among the rows in it, as parquet.h defines, and a row's share becomes document bytes or skipped bytes. All
  * other bytes are structure: headers, dictionaries, other columns, the footer. text_bytes counts the decoded texts as
  * always. A page that cannot be decoded is one issue for all of its rows (corpus_issue.records); what is wrong with
- * the footer or with the header of a page leaves out the rest of the file. Of a file that is cut (parquet_cut.h), all
+ * the footer or with the header of a page leaves out the rest of the file. Of a file that is cut (parquet.h), all
  * of this is about the bytes and the row groups of the part.
  */
 #ifndef TOKMAP_CORPUS_CORPUS_H
@@ -61,7 +61,7 @@ void corpus_exclude_kinds(struct corpus *corpus, enum excluded_kind (*kind_of)(c
  * ERROR_MEMORY, and with options.feeder those of stream_read(). */
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
 
-/* ---- for corpus_resume.c ---- */
+/* ---- for corpus_range.c ---- */
 
 /* Opens the next input. An error of it becomes an issue of the batch, but not of one of which a part is read. Statuses:
  * OK, ERROR_INTERRUPTED, ERROR_MEMORY, and those of opening a part. */

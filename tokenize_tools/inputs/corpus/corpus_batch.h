@@ -170,7 +170,7 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
 void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_counts *before,
                             const struct inputs_counts *now);
 
-/* Place of the reader of the inputs at the end of a batch, so that another process continues there (corpus_resume.h).
+/* Place of the reader of the inputs at the end of a batch, so that another process continues there (corpus_range.h).
  * Numbers only, in one list, since they are stored in files. */
 struct corpus_place {
     uint64_t inputs;       /* number of inputs that were named so far, with the open one */

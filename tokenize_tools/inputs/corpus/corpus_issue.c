@@ -28,6 +28,8 @@ static void subject_write(char *subject, size_t capacity, const struct corpus_is
         (void)snprintf(subject, capacity, "line %" PRIu64 " (record %" PRIu64 ")", issue->line, issue->record);
 }
 
+#define SAY(...) (void)error_set(error, TOKMAP_ERROR_INPUT, path, issue->offset, __VA_ARGS__)
+
 /* Describes a record that cannot be used. after: the end of the message. */
 static void record_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
                                   const char *after, struct tokmap_error *error)
@@ -36,68 +38,52 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     /* If the format was found by content, the file may be a text. */
     const bool found = options->format == CORPUS_AUTO && format_of_name(issue->path) == CORPUS_AUTO;
     const char *as_text = found ? ", or read the file as text with --input-format text" : "";
-    const enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
     const bool null = !strcmp(issue->reason, JSON_FIELD_NULL);
     char subject[64];
     subject_write(subject, sizeof subject, issue, "the text");
     if (!strcmp(issue->reason, JSON_FIELD_MISSING) && issue->format == CORPUS_PARQUET)
-        (void)error_set(error, status, path, issue->offset,
-                        "%s has no value in the column '%s', which is null; name another column with %s%s", subject,
-                        field, option, after);
+        SAY("%s has no value in the column '%s', which is null; name another column with %s%s", subject, field, option,
+            after);
     else if (!strcmp(issue->reason, JSON_FIELD_MISSING))
-        (void)error_set(error, status, path, issue->offset,
-                        "%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
-                        *issue->detail ? "it has: " : "it is an empty object", issue->detail, option, as_text, after);
+        SAY("%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
+            *issue->detail ? "it has: " : "it is an empty object", issue->detail, option, as_text, after);
     else if (!strcmp(issue->reason, JSON_NOT_FINITE))
-        (void)error_set(
-            error, status, path, issue->offset,
-            "the field '%s' of %s has a value that is not JSON: NaN or Infinity; write null in place of it%s", field,
+        SAY("the field '%s' of %s has a value that is not JSON: NaN or Infinity; write null in place of it%s", field,
             subject, after);
     else if (null || !strcmp(issue->reason, JSON_FIELD_NOT_STRING) || !strcmp(issue->reason, JSON_FIELD_NOT_LIST))
-        (void)error_set(error, status, path, issue->offset, "the field '%s' of %s%s%s; name another field with %s%s",
-                        field, subject, issue->reason + strlen("the field"), null ? ", so the record has no text" : "",
-                        option, after);
+        SAY("the field '%s' of %s%s%s; name another field with %s%s", field, subject,
+            issue->reason + strlen("the field"), null ? ", so the record has no text" : "", option, after);
     else if (issue->left_out == CORPUS_REASON_TOKEN)
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s has a token id that cannot be used: %s; correct the record%s%s", field,
-                        subject, issue->detail,
-                        options->vocabulary ? "" : ", since a token id is a whole number below 2^32", after);
+        SAY("the field '%s' of %s has a token id that cannot be used: %s; correct the record%s%s", field, subject,
+            issue->detail, options->vocabulary ? "" : ", since a token id is a whole number below 2^32", after);
     else if (issue->left_out == CORPUS_REASON_MASK)
-        (void)error_set(error, status, path, issue->offset,
-                        "the mask '%s' of %s cannot be used: %s; correct the record%s", field, subject, issue->detail,
-                        after);
+        SAY("the mask '%s' of %s cannot be used: %s; correct the record%s", field, subject, issue->detail, after);
     else if (issue->left_out == CORPUS_REASON_LENGTH)
-        (void)error_set(error, status, path, issue->offset, "%s has %s", subject, issue->detail);
+        SAY("%s has %s", subject, issue->detail);
     else if (issue->left_out == CORPUS_REASON_CHAT)
-        (void)error_set(error, status, path, issue->offset,
-                        "the conversation of %s cannot be written with the chat template: %s; correct the record%s",
-                        subject, issue->detail, after);
+        SAY("the conversation of %s cannot be written with the chat template: %s; correct the record%s", subject,
+            issue->detail, after);
     else if (!strcmp(issue->reason, CORPUS_VALUE_DEEP))
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s cannot be kept: it has objects and arrays nested more than %d deep; "
-                        "leave it out of --columns%s",
-                        field, subject, CORPUS_VALUE_DEPTH, after);
+        SAY("the field '%s' of %s cannot be kept: it has objects and arrays nested more than %d deep; "
+            "leave it out of --columns%s",
+            field, subject, CORPUS_VALUE_DEPTH, after);
     else if (!strcmp(issue->reason, JSON_FIELD_TWICE))
-        (void)error_set(error, status, path, issue->offset, "the field '%s' appears twice in %s; correct the record%s",
-                        field, subject, after);
+        SAY("the field '%s' appears twice in %s; correct the record%s", field, subject, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_OBJECT))
-        (void)error_set(error, status, path, issue->offset, "%s is not a JSON object; correct the record%s%s", subject,
-                        as_text, after);
+        SAY("%s is not a JSON object; correct the record%s%s", subject, as_text, after);
     else if (!strcmp(issue->reason, CORPUS_ROW_FIELDS))
-        (void)error_set(error, status, path, issue->offset,
-                        "the number of fields of %s is %s; correct the row, or use --input-format text if the file is "
-                        "text%s",
-                        subject, issue->detail, after);
+        SAY("the number of fields of %s is %s; correct the row, or use --input-format text if the file is "
+            "text%s",
+            subject, issue->detail, after);
     else if (issue->format == CORPUS_PARQUET)
-        (void)error_set(error, status, path, issue->offset, "the column '%s' of %s cannot be used: %s%s", field,
-                        subject, issue->reason, after);
+        SAY("the column '%s' of %s cannot be used: %s%s", field, subject, issue->reason, after);
     else if (issue->format == CORPUS_WARC)
-        (void)error_set(error, status, path, issue->offset, "%s cannot be used: %s%s", subject, issue->reason, after);
+        SAY("%s cannot be used: %s%s", subject, issue->reason, after);
     else
-        (void)error_set(error, status, path, issue->offset, "%s is not valid %s: %s; correct the record%s%s", subject,
-                        table ? "CSV" : "JSON", issue->reason, as_text, after);
+        SAY("%s is not valid %s: %s; correct the record%s%s", subject, table ? "CSV" : "JSON", issue->reason, as_text,
+            after);
 }
 
 enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,

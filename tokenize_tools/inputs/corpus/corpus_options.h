@@ -12,8 +12,8 @@
  * CORPUS_AUTO decides by the name (name_kind.h): NAME_JSONL is JSONL. NAME_MIXED and NAME_JSON are JSONL if their first
  * line that is not blank is a JSON object, and JSON if they begin with an array of objects. A file that begins with a
  * line such as WARC/1.0 is CORPUS_WARC. A regular file is CORPUS_PARQUET if its name ends in .parquet, or if it begins
- * and ends with PAR1. All other files are text. But if sniff.h judges that such a text consists of records or is
- * binary, or if its name is neither NAME_TEXT nor NAME_MIXED, it is an issue: the user has to name the format.
+ * and ends with PAR1. All other files are text. But if format_choice.h judges that such a text consists of records or
+ * is binary, or if its name is neither NAME_TEXT nor NAME_MIXED, it is an issue: the user has to name the format.
  *
  * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV:
  * the first line names the columns.
@@ -77,7 +77,7 @@ struct corpus_options {
 
     /* Only a part of the first input is read: see corpus_range.h. end 0: all of it. Of a plain file of JSONL, these are
      * bytes [begin, end), which are whole lines, and corpus_range_begin() begins there. Of a Parquet file, these are
-     * row groups [begin, end), and `groups` is the hash of the file's row groups (parquet_cut.h), which is 0 of lines.
+     * row groups [begin, end), and `groups` is the hash of the file's row groups (parquet.h), which is 0 of lines.
      */
     struct corpus_range {
         uint64_t begin, end, groups;

@@ -2,18 +2,21 @@
 /* corpus_range.c - see corpus_range.h. */
 #include "corpus_range.h"
 
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus_resume.h"
 #include "corpus_state.h"
 #include "parquet_documents.h"
 #include "record_scan.h"
 #include "remote/remote_url.h"
 
 #define READ_BYTES ((size_t)256 << 10)
+#define PASS_BYTES ((size_t)64 << 10)
 
 enum tokmap_status corpus_range_possible(const char *path, const struct corpus_options *options, enum corpus_cut *cut,
                                          struct tokmap_error *error)
@@ -142,4 +145,176 @@ enum tokmap_status corpus_range_begin(struct corpus *corpus, uint64_t *carried, 
                                        .finished_stored = 0 - begin};
     *carried = 0;
     return begin ? corpus_resume(corpus, &place, carried, error) : TOKMAP_OK;
+}
+
+/* ---- continue ---- */
+
+static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->file.path ? stream_name(corpus->file.path) : NULL,
+                     TOKMAP_NO_OFFSET, "the inputs have changed since this work began; start over with --no-resume");
+}
+
+/* Checks that a URL names the file that the work has read a part of: the server says so, or the file was replaced. */
+static enum tokmap_status version_compare(const struct corpus *corpus, const struct corpus_place *place,
+                                          struct tokmap_error *error)
+{
+    const struct byte_source *source = stream_source(corpus->stream);
+    char what[160] = "has another ETag or date than when this work began, so it was replaced";
+    const uint64_t bytes = source->bytes;
+    const bool sizes_differ = bytes != place->stored && bytes != UINT64_MAX && place->stored != UINT64_MAX;
+    if (source->version == place->version && !sizes_differ)
+        return TOKMAP_OK;
+    if (sizes_differ)
+        (void)snprintf(what, sizeof what, "had %" PRIu64 " bytes when this work began, and now it has %" PRIu64,
+                       place->stored, bytes);
+    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->file.path, TOKMAP_NO_OFFSET,
+                     "this input %s; bring the old one back and repeat the command to continue, or start over with "
+                     "--no-resume",
+                     what);
+}
+
+/* Reads up to the place, from the nearest frame of a compressed file on, and keeps what the last read returns more. */
+static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_place *place, struct tokmap_error *error)
+{
+    const uint64_t offset = place->offset;
+    char *buffer = malloc(PASS_BYTES);
+    enum tokmap_status status = buffer ? TOKMAP_OK : error_set_memory(error, "the beginning of an input", PASS_BYTES);
+    bool end = false;
+    for (uint64_t done = 0; done < offset && !status;) {
+        size_t got = 0;
+        if (end)
+            status = changed(corpus, error);
+        else if (corpus->options.stop && corpus->options.stop(corpus->options.user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else
+            status = stream_read(corpus->stream, buffer, PASS_BYTES, &got, &end, error);
+        const uint64_t more = done + got > offset ? done + got - offset : 0;
+        if (!status && more) {
+            corpus->carry.bytes = malloc((size_t)more);
+            corpus->carry.count = corpus->carry.capacity = more;
+            if (corpus->carry.bytes)
+                memcpy(corpus->carry.bytes, buffer + (got - more), (size_t)more);
+            else
+                status = error_set_memory(error, "the beginning of an input", more);
+        }
+        done += got;
+        if (!status && done < offset && stream_seek(corpus->stream, offset))
+            break;
+        if (!status && done < place->frame_begins && place->frame_begins <= offset &&
+            stream_seek_frame(corpus->stream, place->frame_stored, place->frame_begins)) {
+            done = place->frame_begins;
+            end = false;
+        }
+    }
+    free(buffer);
+    return status;
+}
+
+/* Continues a format whose scanner has no state between records. */
+static enum tokmap_status lines_resume(struct corpus *corpus, const struct corpus_place *place,
+                                       struct tokmap_error *error)
+{
+    corpus->file.format = (enum corpus_format)place->format;
+    corpus->file.begun = true;
+    corpus->file.resumed = place->resumed;
+    corpus->file.offset = place->offset;
+    corpus->file.line = place->line;
+    if (corpus->file.format == CORPUS_JSONL) {
+        record_scan_begin(&corpus->scan.begin, CORPUS_JSONL);
+        corpus->scan.begin.record = place->record;
+        corpus->scan.seen = corpus->scan.begin;
+    }
+    return pass_over(corpus, place, error);
+}
+
+/* Reads the open input up to the place without keeping anything. */
+static enum tokmap_status read_again(struct corpus *corpus, const struct corpus_place *place,
+                                     struct tokmap_error *error)
+{
+    struct corpus_batch batch = {0};
+    const bool parquet = place->format == CORPUS_PARQUET;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!place->offset) /* the format may be chosen again */
+        return TOKMAP_OK;
+    corpus->until = parquet ? 0 : place->offset;
+    while (!status && corpus->file.open && corpus->file.offset < place->offset) {
+        bool full;
+        corpus_batch_clear(&batch, 4 * corpus->options.batch_bytes);
+        corpus->file.batch_path = NULL;
+        corpus->file.batch_places = NULL;
+        if (corpus->file.begun && parquet != (corpus->file.format == CORPUS_PARQUET))
+            break;
+        if (corpus->options.stop && corpus->options.stop(corpus->options.user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else if (!corpus_batch_reserve(&batch, corpus->options.batch_bytes))
+            status = error_set_memory(error, "a batch of the corpus", 0);
+        else
+            status = corpus->file.reader->read(corpus, &batch, &full, error);
+    }
+    corpus->until = 0;
+    corpus->file.batch_path = NULL;
+    corpus->file.batch_places = NULL;
+    corpus_batch_free(&batch);
+    if (!status && (!corpus->file.open || corpus->file.format != (enum corpus_format)place->format ||
+                    corpus->file.offset != place->offset || corpus->file.taken != place->taken))
+        status = changed(corpus, error);
+    return status;
+}
+
+/* Opens the input again that was open. An error of it is not an issue here. */
+static enum tokmap_status input_reopen(struct corpus *corpus, const char *path, struct tokmap_error *error)
+{
+    struct corpus_batch batch = {0};
+    enum tokmap_status status = corpus_file_begin(corpus, &batch, path, error);
+    if (!status && !corpus->file.open) {
+        status = changed(corpus, error);
+        if (batch.issue_count && batch.issues[0].error && error) {
+            *error = *batch.issues[0].error;
+            status = error->status;
+        }
+    }
+    corpus->file.batch_path = NULL;
+    corpus_batch_free(&batch);
+    return status;
+}
+
+enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_place *place, uint64_t *carried,
+                                 struct tokmap_error *error)
+{
+    const char *path = NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    assert(!corpus->named && !corpus->file.open);
+    *carried = 0;
+    if (place->unfit || (place->open && (!place->inputs || place->format > CORPUS_SEPARATED)))
+        return changed(corpus, error);
+    for (; corpus->named < place->inputs && !status; corpus->named++) {
+        struct tokmap_error why;
+        const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
+        if (found == TOKMAP_END)
+            status = changed(corpus, error);
+        else if (found == TOKMAP_ERROR_INTERRUPTED || found == TOKMAP_ERROR_MEMORY || found == TOKMAP_ERROR_FORMAT ||
+                 (found && place->open && corpus->named + 1 == place->inputs)) {
+            status = found;
+            if (error)
+                *error = why;
+        }
+    }
+    corpus->not_read = *inputs_counts(corpus->inputs);
+    corpus->inputs_begun = place->begun;
+    corpus->done = place->done;
+    corpus->finished_stored = place->finished_stored;
+    if (status || !place->open)
+        return status;
+    status = input_reopen(corpus, path, error);
+    if (!status)
+        status = version_compare(corpus, place, error);
+    if (status)
+        return status;
+    const bool lines = place->format == CORPUS_TEXT || place->format == CORPUS_JSONL;
+    if (lines && (corpus->file.format == CORPUS_PARQUET || !byte_source_is_resumable(stream_source(corpus->stream))))
+        return changed(corpus, error);
+    status = lines ? lines_resume(corpus, place, error) : read_again(corpus, place, error);
+    *carried = corpus->carry.count;
+    return status;
 }

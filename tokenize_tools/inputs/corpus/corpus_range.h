@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * corpus_range.h - reads a part of a large input, so that several processes share it.
+ * corpus_range.h - reads a part of a large input, so that several processes share it, or continues where another
+ * process was.
  *
  * A plain file of JSONL is cut at lines, because there every newline ends a record, and a Parquet file at row groups
- * (parquet_cut.h). A compressed file has no places to begin at; a quoted field of CSV may contain newlines; and in
+ * (parquet.h). A compressed file has no places to begin at; a quoted field of CSV may contain newlines; and in
  * JSON, WARC, and texts with separators a border depends on all that precedes it.
  *
  * A border near byte x is the beginning of the first line that begins at x or later. A reader of the bytes before x
@@ -42,5 +43,20 @@ enum tokmap_status corpus_range_lines(const char *path, uint64_t end, bool (*sto
  * records are counted from there, since those before were not counted. *carried: bytes that count as read, as in
  * corpus_resume(). Statuses: those of corpus_resume(). */
 enum tokmap_status corpus_range_begin(struct corpus *corpus, uint64_t *carried, struct tokmap_error *error);
+
+/*
+ * Of the reading that is continued, the inputs before the open one are only named again, not opened. A plain file of
+ * JSONL or text is continued by a seek, and a compressed one by a seek to the frame from which the place is reached.
+ * Anything else is read again from the beginning of its file, without making documents: records whose borders depend on
+ * all that precedes them (JSON, CSV, WARC, texts between separators). Of a Parquet file, pages are read again and not
+ * decoded. A URL is downloaded again, and must still be the version of which a part was read. If the server names no
+ * version, no place in it is fit, and work continues before it or after it.
+ */
+
+/* For a corpus that was opened just now with the same operands and options: makes corpus_next() continue at a place
+ * that is not unfit. *carried: bytes after it that count as read, as in struct corpus_place. Statuses: OK,
+ * ERROR_MISMATCH (the inputs are others), those of corpus_next(). */
+enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_place *place, uint64_t *carried,
+                                 struct tokmap_error *error);
 
 #endif

@@ -40,6 +40,7 @@ struct corpus_issue *making_issue(struct making *making, const struct source_rec
     issue->reason = reason;
     issue->field = field;
     issue->inside = true;
+    issue->limit = making->options->record_limit;
     /* A text file is one document: it is left out as a file, and corpus_next() has counted it among those read. */
     issue->is_file = part->format == CORPUS_TEXT;
     if (issue->is_file && !part->unfinished) {

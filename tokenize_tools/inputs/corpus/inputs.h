@@ -5,7 +5,7 @@
  *
  * Operands keep their order. A folder represents all regular files in it and in its subfolders, in byte order of path;
  * symbolic links in it are not followed, and hidden names are left out unless options.hidden is set: those that begin
- * with a dot, and in a folder of tables (table_folder.h) those that begin with _. A file of a table of Delta Lake,
+ * with a dot, and in a folder of tables those that begin with _. A file of a table of Delta Lake,
  * Hudi, or Iceberg is an error unless options.table_files is set, whatever names it. An operand that contains * ? or [
  * and does not exist as a file is a pattern, as in the shell, and represents its matches in byte order; names that
  * begin with a dot match only if the pattern has that dot or options.hidden is set. A component of a pattern that is

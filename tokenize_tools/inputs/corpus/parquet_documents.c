@@ -172,7 +172,6 @@ static enum tokmap_status row_too_long(struct row_reading *reading)
     reading->used = false;
     if (!issue)
         return making_no_memory(making);
-    issue->limit = making->options->record_limit;
     issue->row_group = reading->rows->group;
     return TOKMAP_OK;
 }

@@ -232,6 +232,19 @@ static uint64_t folders_remove(struct names *matches)
     return removed;
 }
 
+/* Removes names that are equal to the one before them. */
+static void names_unique(struct names *names)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        if (kept && !strcmp(names->names[kept - 1], names->names[i]))
+            free(names->names[i]);
+        else
+            names->names[kept++] = names->names[i];
+    }
+    names->count = kept;
+}
+
 static int components_expand(struct expansion *expansion, const char *pattern, struct names *from, bool *stars)
 {
     const size_t root = strspn(pattern, "/");
@@ -326,16 +339,4 @@ void names_sort(struct names *names)
 {
     if (names->count)
         qsort(names->names, names->count, sizeof *names->names, path_compare);
-}
-
-void names_unique(struct names *names)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < names->count; i++) {
-        if (kept && !strcmp(names->names[kept - 1], names->names[i]))
-            free(names->names[i]);
-        else
-            names->names[kept++] = names->names[i];
-    }
-    names->count = kept;
 }

@@ -22,9 +22,6 @@ int names_add(struct names *names, const char *first, size_t first_bytes, const 
 /* Sorts the names by their bytes. */
 void names_sort(struct names *names);
 
-/* Removes names that are equal to the one before them. */
-void names_unique(struct names *names);
-
 #define PATTERN_LINKED_MOST 16 /* paths through symbolic links on which two stars may lead to one folder */
 
 struct pattern_matches {

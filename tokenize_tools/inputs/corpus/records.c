@@ -35,9 +35,10 @@ struct segment {
     char *bytes;
     uint64_t count;
     enum record_kind kind;
-    struct record_scan scan; /* the scanner where the segment begins */
-    uint64_t line;           /* number of the line where it begins, from 1 */
-    uint64_t offset;         /* in the stream */
+    struct record_scan scan;         /* the scanner where the segment begins */
+    const struct record_scan *after; /* the scanner after its last byte */
+    uint64_t line;                   /* number of the line where it begins, from 1 */
+    uint64_t offset;                 /* in the stream */
 };
 
 /* Adds an issue of a record that cannot be used: byte `at` of its segment, which begins at `offset`, is wrong. */
@@ -267,7 +268,6 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
 {
     struct making *making = &reading->making;
     struct corpus_batch *batch = making->batch;
-    const uint64_t limit = making->options->record_limit;
     const enum corpus_format format = batch->parts[part_number].format;
     struct source_record source = {.part = part_number,
                                    .record = segment->scan.record,
@@ -283,14 +283,11 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
     const bool separated = format == CORPUS_SEPARATED;
     const uint64_t after = separated ? segment->scan.separator_bytes : line || array;
     const uint64_t count = segment->count - (ended ? after : 0);
-    if ((line || separated ? count : segment->count) > limit) {
-        struct corpus_issue *issue = making_issue(making, &source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
-                                                  segment->line, segment->offset, NULL, NULL);
-        if (!issue)
-            return making_no_memory(making);
-        issue->limit = limit;
-        return TOKMAP_OK;
-    }
+    if ((line || separated ? count : segment->count) > making->options->record_limit)
+        return making_issue(making, &source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, segment->line, segment->offset,
+                            NULL, NULL)
+                   ? TOKMAP_OK
+                   : making_no_memory(making);
     if (array && (!ended || segment->scan.state == RECORD_AFTER)) {
         const bool followed = segment->scan.state == RECORD_AFTER;
         const uint64_t blank = blank_bytes(segment->bytes, segment->count);
@@ -332,14 +329,6 @@ static bool is_structure(const struct segment *segment, enum corpus_format forma
 
 /* ---- records of WARC ---- */
 
-/* A segment of the part that is being read: see warc_scan.h. */
-struct warc_segment {
-    char *bytes;
-    uint64_t count, offset; /* offset: in the stream */
-    enum record_kind kind;
-    const struct warc_scan *before, *after; /* the scanner where the segment begins, and after its last byte */
-};
-
 /* Counts bytes of records that are left out, or of damaged input, beyond what an issue has counted. */
 static void left_out_count(struct making *making, enum corpus_reason reason, uint64_t records, uint64_t bytes)
 {
@@ -363,9 +352,9 @@ static void other_count(struct making *making, enum warc_class class, uint64_t r
 }
 
 /* Returns what is wrong with a segment that is not filler. */
-static enum warc_fault segment_fault(const struct warc_segment *segment)
+static enum warc_fault segment_fault(const struct segment *segment)
 {
-    const struct warc_scan *after = segment->after;
+    const struct warc_scan *after = &segment->after->warc;
     if (segment->kind != RECORD_UNFINISHED)
         return after->fault;
     const bool content = after->state == WARC_AFTER || (after->state == WARC_CONTENT && !after->left);
@@ -373,11 +362,11 @@ static enum warc_fault segment_fault(const struct warc_segment *segment)
 }
 
 /* Finds the values of the wanted lines of a header. Values of several lines are joined in memory of the batch. */
-static enum tokmap_status header_values(const struct making *making, const struct warc_segment *segment,
+static enum tokmap_status header_values(const struct making *making, const struct segment *segment,
                                         const struct source_record *source, struct record_value *values)
 {
     const struct corpus_options *options = making->options;
-    const uint64_t bytes = segment->after->header_bytes;
+    const uint64_t bytes = segment->after->warc.header_bytes;
     struct warc_line line = {.next = 0};
     if (!options->column_count || !warc_line_next(segment->bytes, bytes, 0, &line)) /* the version */
         return TOKMAP_OK;
@@ -403,10 +392,10 @@ static enum tokmap_status header_values(const struct making *making, const struc
 }
 
 /* Makes a document from a record of text. */
-static enum tokmap_status text_document(struct making *making, const struct warc_segment *segment,
+static enum tokmap_status text_document(struct making *making, const struct segment *segment,
                                         const struct source_record *source)
 {
-    const struct warc_scan *after = segment->after;
+    const struct warc_scan *after = &segment->after->warc;
     struct record_value values[RECORD_FIELDS_MOST] = {{0}};
     bool unused;
     assert(after->header_bytes + after->length <= segment->count && !making->options->second_field);
@@ -428,18 +417,14 @@ static enum tokmap_status text_document(struct making *making, const struct warc
 }
 
 /* Makes a document from a segment that is not filler, or counts what is left out. */
-static enum tokmap_status warc_record_add(struct making *making, const struct warc_segment *segment,
+static enum tokmap_status warc_record_add(struct making *making, const struct segment *segment,
                                           const struct source_record *source)
 {
-    const uint64_t limit = making->options->record_limit;
-    if (segment->count > limit) {
-        struct corpus_issue *issue = making_issue(making, source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
-                                                  source->line, segment->offset, NULL, NULL);
-        if (!issue)
-            return making_no_memory(making);
-        issue->limit = limit;
-        return TOKMAP_OK;
-    }
+    if (segment->count > making->options->record_limit)
+        return making_issue(making, source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, source->line, segment->offset,
+                            NULL, NULL)
+                   ? TOKMAP_OK
+                   : making_no_memory(making);
     const enum warc_fault fault = segment_fault(segment);
     if (fault) {
         const bool cut = fault == WARC_FAULT_TRUNCATED;
@@ -448,16 +433,16 @@ static enum tokmap_status warc_record_add(struct making *making, const struct wa
                    ? TOKMAP_OK
                    : making_no_memory(making);
     }
-    if (segment->after->class == WARC_TEXT)
+    if (segment->after->warc.class == WARC_TEXT)
         return text_document(making, segment, source);
-    other_count(making, segment->after->class, 1, segment->count);
+    other_count(making, segment->after->warc.class, 1, segment->count);
     return TOKMAP_OK;
 }
 
 /* Counts filler: the content of a record without a document, line ends between records, or bytes of no record. */
-static void fragment_count(struct making *making, const struct warc_segment *segment)
+static void fragment_count(struct making *making, const struct segment *segment)
 {
-    const struct warc_scan *before = segment->before;
+    const struct warc_scan *before = &segment->scan.warc;
     if (before->state == WARC_OTHERS)
         other_count(making, before->class, 0, segment->count);
     else if (before->lost)
@@ -466,39 +451,23 @@ static void fragment_count(struct making *making, const struct warc_segment *seg
         making->batch->counts.structure_bytes += segment->count;
 }
 
-/* Adds the documents of a part of a batch, and the issues of its records. Each record of text is a document, whose text
- * is the content as it is. Values of options->columns are those of the header's lines with these names, without case;
- * of several lines with one name, the first one counts. Any thread; a batch belongs to one thread at a time. Statuses:
- * OK (also with issues), ERROR_MEMORY. */
-static enum tokmap_status warc_part_documents(struct making *making, uint32_t part_number)
+/* Adds the document of a segment, or the issue of its record, or counts it. Each record of text is a document, whose
+ * text is the content as it is. Values of options->columns are those of the header's lines with these names, without
+ * case; of several lines with one name, the first one counts. */
+static enum tokmap_status warc_segment_add(struct making *making, uint32_t part_number, const struct segment *segment)
 {
-    struct corpus_batch *batch = making->batch;
-    const struct corpus_part *part = &batch->parts[part_number];
-    struct record_scan scan = part->scan;
-    char *at = batch->bytes + part->begin, *end = batch->bytes + part->end;
-    uint64_t line = part->line;
-    enum tokmap_status status = TOKMAP_OK;
-    while (at < end && !status && !making->stopped) {
-        const struct record_scan before = scan;
-        struct warc_segment segment = {.bytes = at, .before = &before.warc, .after = &scan.warc};
-        segment.count = record_scan_take(&scan, at, (uint64_t)(end - at), &segment.kind);
-        segment.offset = part->offset + ((uint64_t)(at - batch->bytes) - part->begin);
-        /* "WAR" at the end of a file, where the scanner is lost, is not a record. */
-        const bool lost = before.warc.lost && segment.kind == RECORD_UNFINISHED && scan.warc.state == WARC_BETWEEN;
-        const struct source_record source = {.part = part_number,
-                                             .record = before.record,
-                                             .line = line,
-                                             .position = segment.offset,
-                                             .whole = segment.count};
-        const uint64_t lines = record_scan_lines(at, segment.count);
-        if (segment.kind == RECORD_BLANK || lost)
-            fragment_count(making, &segment);
-        else
-            status = warc_record_add(making, &segment, &source);
-        line += lines;
-        at += segment.count;
-    }
-    return status;
+    /* "WAR" at the end of a file, where the scanner is lost, is not a record. */
+    const bool lost =
+        segment->scan.warc.lost && segment->kind == RECORD_UNFINISHED && segment->after->warc.state == WARC_BETWEEN;
+    const struct source_record source = {.part = part_number,
+                                         .record = segment->scan.record,
+                                         .line = segment->line,
+                                         .position = segment->offset,
+                                         .whole = segment->count};
+    if (segment->kind != RECORD_BLANK && !lost)
+        return warc_record_add(making, segment, &source);
+    fragment_count(making, segment);
+    return TOKMAP_OK;
 }
 
 /* ---- parts ---- */
@@ -528,12 +497,14 @@ static enum tokmap_status part_records(struct reading *reading, uint32_t part_nu
     if (!reading->fields)
         reading_begin(reading);
     while (at < end && !status && !reading->making.stopped) {
-        struct segment segment = {.bytes = at, .scan = scan, .line = line};
+        struct segment segment = {.bytes = at, .scan = scan, .after = &scan, .line = line};
         segment.count = record_scan_take(&scan, at, (uint64_t)(end - at), &segment.kind);
         segment.offset = part->offset + ((uint64_t)(at - batch->bytes) - part->begin);
         /* Counted before escapes are decoded in place. */
         line += part->format == CORPUS_JSONL ? 1 : record_scan_lines(at, segment.count);
-        if (is_structure(&segment, part->format)) {
+        if (part->format == CORPUS_WARC) {
+            status = warc_segment_add(&reading->making, part_number, &segment);
+        } else if (is_structure(&segment, part->format)) {
             batch->counts.blank_lines += part->format != CORPUS_JSON && part->format != CORPUS_SEPARATED;
             batch->counts.structure_bytes += segment.count;
         } else {
@@ -571,7 +542,6 @@ enum tokmap_status records_to_documents(const struct corpus_options *options, st
         assert(part->begin <= part->end && part->end <= batch->filled);
         status = part->format == CORPUS_TEXT      ? part_text(&reading, i)
                  : part->format == CORPUS_PARQUET ? parquet_part_documents(&reading.making, i)
-                 : part->format == CORPUS_WARC    ? warc_part_documents(&reading.making, i)
                                                   : part_records(&reading, i);
     }
     return status || corpus_batch_merge_issues(batch, read) ? status : making_no_memory(&reading.making);

@@ -8,8 +8,8 @@
  *
  *     encoding                 for                 what follows
  *     PLAIN                    all                 each value; a text after its length, in 4 bytes; bools as bits
- *     RLE_DICTIONARY           all                 the bits of an index, then indexes (parquet_levels.h)
- *     RLE                      bools               u32 bytes, then values (parquet_levels.h)
+ *     RLE_DICTIONARY           all                 the bits of an index, then indexes (the hybrid)
+ *     RLE                      bools               u32 bytes, then values (the hybrid)
  *     DELTA_BINARY_PACKED      integers            blocks of differences; see delta_begin() in parquet_values.c
  *     DELTA_LENGTH_BYTE_ARRAY  texts               all lengths as DELTA_BINARY_PACKED, then all bytes
  *     DELTA_BYTE_ARRAY         texts               lengths of shared beginnings, then the rests as the encoding above
@@ -20,7 +20,45 @@
 #ifndef TOKMAP_PARQUET_PARQUET_VALUES_H
 #define TOKMAP_PARQUET_PARQUET_VALUES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "parquet_footer.h"
+
+/*
+ * Decodes the small integers of a Parquet page: levels and indexes of a dictionary.
+ *
+ * They are in the RLE/bit-packed hybrid: runs, each with a head that is a varint. An even head, 2n, is followed by one
+ * value in whole bytes, which is repeated n times. An odd head, 2n + 1, is followed by 8n values of `width` bits each,
+ * packed from the low bits of each byte on; the last group may be padded. Example with a width of 3 bits:
+ *
+ *     10 05             8 times the value 5
+ *     03 88 c6 fa       the values 0, 1, 2, ..., 7
+ *
+ * Thread rule: one thread at a time per reader.
+ */
+
+struct parquet_hybrid {
+    const uint8_t *at, *end;
+    unsigned width; /* 0 to 32 */
+    uint64_t left;  /* values of the current run that were not taken */
+    bool packed;    /* the run is bit-packed */
+    unsigned bit;   /* bits of *at that were taken */
+    uint32_t value; /* that is repeated */
+};
+
+/* Begins at the first run. width: above 32 is a fault of the first take. */
+void parquet_hybrid_begin(struct parquet_hybrid *hybrid, const uint8_t *bytes, uint64_t count, unsigned width);
+
+/* Returns whether the next `count` values are all `value` and are one run; it takes nothing. So the levels of a page
+ * without nulls need not be unpacked. */
+bool parquet_hybrid_is_run(struct parquet_hybrid *hybrid, uint32_t value, uint64_t count);
+
+/* Takes `count` levels. A level above `most` is a fault. */
+const char *parquet_levels_take(struct parquet_hybrid *hybrid, uint8_t *into, uint64_t count, uint8_t most);
+
+/* Returns the number of bits that levels up to `most` have. */
+unsigned parquet_levels_width(uint8_t most);
 
 #define PARQUET_REWRITE "; write the file again" /* in the reason of a fault: the page is not damaged */
 

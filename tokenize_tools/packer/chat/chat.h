@@ -21,8 +21,8 @@
 #include <stdbool.h>
 
 #include "chat_learn.h"
+#include "chat_messages.h"
 #include "engine/tokenizer.h"
-#include "rendered_chat.h"
 
 struct chat_template;
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "chat_json.h"
+#include "engine/tokenizer.h"
 #include "tokmap/tokmap.h"
 
 /* Decoded text, or a value of JSON; valid UTF-8, not terminated. */
@@ -111,5 +112,32 @@ bool chat_beside_written(const char *key);
  * terminal cannot show becomes '?'. */
 void chat_messages_refuse(struct chat_messages *messages, const char *reason, uint64_t message,
                           const struct chat_string *detail);
+
+/* Bytes [begin, end) of a text, which a message of the role has said. */
+struct chat_span {
+    uint64_t begin, end;
+    enum chat_role role;
+};
+
+/* A conversation as a template writes it. Initialize with zeros; chat_text_free() in the end. */
+struct chat_text {
+    struct text_buffer text;      /* valid UTF-8 */
+    struct tokenizer_mark *marks; /* the special tokens that the template has written, in the order of the text */
+    uint64_t mark_count, mark_capacity;
+    struct chat_span *counted; /* spans that count as targets, in the order of the text */
+    uint64_t counted_count, counted_capacity;
+    uint64_t messages; /* their number */
+    uint64_t messages_of[CHAT_ROLES];
+    uint64_t lone; /* escapes of half a surrogate pair in them, each of which became U+FFFD */
+    /* Reason why the conversation cannot be written: a sentence without its full stop, static; or NULL. */
+    const char *reason;
+    uint64_t message; /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
+    char detail[96];  /* with a reason: a word of the conversation that it is about, such as a role, or "" */
+    uint32_t width;   /* bytes of an id of the template's tokenizer */
+    struct chat_messages *parsed;   /* memory of chat_render_record() */
+    struct tokenizer_place *places; /* memory of chat_encode() */
+    uint64_t *offsets;
+    uint64_t place_capacity, offset_capacity;
+};
 
 #endif

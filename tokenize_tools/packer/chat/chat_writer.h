@@ -8,7 +8,6 @@
 
 #include "chat_learn.h"
 #include "chat_messages.h"
-#include "rendered_chat.h"
 
 #define CHAT_TOKENS_MOST 16
 

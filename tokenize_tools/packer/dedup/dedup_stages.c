@@ -5,31 +5,16 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "near_resolve.h"
+#include "drop_resolve.h"
 #include "platform/os.h"
 
-/* ---- files ---- */
-
-static struct stage_id id_of(const struct dedup_stages *stages, const struct stage *stage, uint64_t number)
-{
-    return stage->number == TASK_SCANS ? scan_file_id(stages->folder, stages->key, number)
-                                       : drops_file_id(stages->folder, stages->key, number, stages->units->count);
-}
-
-static enum tokmap_status files_list(void *self, const struct stage *stage, uint64_t count, bool *there,
-                                     struct tokmap_error *error)
-{
-    const struct stage_id id = id_of(self, stage, 0);
-    return stage_list(id.folder, id.kind, count, there, error);
-}
-
-static enum tokmap_status file_find(void *self, const struct stage *stage, uint64_t number, struct tokmap_error *error)
-{
-    const struct stage_id id = id_of(self, stage, number);
-    return stage_find(&id, error);
-}
-
 /* ---- scan ---- */
+
+static struct stage_id scan_file(void *self, uint64_t number)
+{
+    const struct dedup_stages *stages = self;
+    return scan_file_id(stages->folder, stages->key, number);
+}
 
 static enum tokmap_status units_count(void *self, uint64_t *count, struct tokmap_error *error)
 {
@@ -78,21 +63,26 @@ static enum tokmap_status unit_scan(struct dedup_stages *stages, const struct st
     return status;
 }
 
-static enum tokmap_status scan_run(void *self, const struct stage *stage, uint64_t unit, struct tokmap_error *error)
+static enum tokmap_status scan_run(void *self, const struct stage_id *id, struct tokmap_error *error)
 {
     struct dedup_stages *stages = self;
-    const struct stage_id id = id_of(stages, stage, unit);
-    stages->unit = unit;
+    stages->unit = id->number;
     if (!stages->whole)
-        return unit_scan(stages, &id, error);
+        return unit_scan(stages, id, error);
     /* There is no scan: what a comparison has left is of another one, whose documents may have been others. Example: a
      * process that removes its files is killed after the scan and before drops-000000, and then an input changes in its
      * middle. */
-    const enum tokmap_status status = stage_kind_remove(id.folder, STAGE_DROPS, error);
-    return status ? status : unit_scan_run(&stages->watched, stages->whole, &id, &stages->before, error);
+    const enum tokmap_status status = stage_kind_remove(id->folder, STAGE_DROPS, error);
+    return status ? status : unit_scan_run(&stages->watched, stages->whole, id, &stages->before, error);
 }
 
 /* ---- compare ---- */
+
+static struct stage_id drops_file(void *self, uint64_t number)
+{
+    const struct dedup_stages *stages = self;
+    return drops_file_id(stages->folder, stages->key, number, stages->units->count);
+}
 
 static enum tokmap_status portions_count(void *self, uint64_t *count, struct tokmap_error *error)
 {
@@ -104,99 +94,54 @@ static enum tokmap_status portions_count(void *self, uint64_t *count, struct tok
 }
 
 /* Returns about how many bytes an item has. */
-static uint64_t item_bytes(const struct dedup_stages *stages, uint64_t item)
+static uint64_t item_bytes(void *self, uint64_t item)
 {
+    const struct dedup_stages *stages = self;
     return stages->work.stage == TASK_SCANS ? stages->units->list[item].bytes
                                             : all_scans_portion_bytes(&stages->scans, &stages->watched.stage);
 }
 
 static void compare_progress(void *user, uint64_t done, uint64_t all)
 {
-    const struct dedup_stages *stages = user;
+    struct dedup_stages *stages = user;
     struct task_work work = stages->work;
     work.bytes += (uint64_t)((unsigned __int128)item_bytes(stages, 0) * done / max64(all, 1));
     task_claim_report(stages->claim, &work);
 }
 
-static enum tokmap_status drops_run(void *self, const struct stage *stage, uint64_t portion, struct tokmap_error *error)
+static enum tokmap_status drops_run(void *self, const struct stage_id *id, struct tokmap_error *error)
 {
     struct dedup_stages *stages = self;
     const struct drop_stage *how = &stages->watched.stage;
-    (void)stage;
     stages->scans.progress = stages->claim ? compare_progress : NULL;
     stages->scans.user = stages;
     return how->drop->minhash ? near_resolve_run(&stages->scans, how, error)
-                              : drop_portion_run(&stages->scans, how, portion, error);
-}
-
-/* ---- reports of a task ---- */
-
-static enum tokmap_status item_made(void *self, uint64_t item, struct tokmap_error *error)
-{
-    struct dedup_stages *stages = self;
-    (void)error;
-    if (!stages->claim)
-        return TOKMAP_OK;
-    stages->work.units_done++;
-    stages->work.bytes += item_bytes(stages, item);
-    task_claim_report(stages->claim, &stages->work);
-    return TOKMAP_OK;
-}
-
-/* Counts the items of the share that earlier processes have made, so that the rate is that of this process. */
-static enum tokmap_status stage_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
-                                       const bool *there, struct tokmap_error *error)
-{
-    struct dedup_stages *stages = self;
-    stages->work = (struct task_work){.stage = stage, .units = end - first};
-    if (!stages->claim)
-        return TOKMAP_OK;
-    stages->work.units_all = stage == TASK_SCANS ? stages->units->count : 0;
-    for (uint64_t i = first; i < end; i++)
-        stages->work.bytes_all += item_bytes(stages, i);
-    task_claim_report(stages->claim, &stages->work); /* the share may be empty */
-    for (uint64_t i = first; i < end; i++)
-        if (there[i - first])
-            (void)item_made(stages, i, error);
-    stages->work.bytes_before = stages->work.bytes;
-    return TOKMAP_OK;
-}
-
-static void waits_report(void *self, bool waits)
-{
-    const struct dedup_stages *stages = self;
-    if (stages->claim)
-        task_claim_wait(stages->claim, waits);
+                              : drop_portion_run(&stages->scans, how, id->number, error);
 }
 
 /* ---- both ---- */
 
 enum tokmap_status dedup_stages_run(struct dedup_stages *stages, struct tokmap_error *error)
 {
-    static const struct stage scan = {TASK_SCANS, false, units_count, files_list, file_find, scan_run};
-    static const struct stage compare = {TASK_COMPARES, true, portions_count, files_list, file_find, drops_run};
-    static const struct stage *const list[] = {&scan, &compare};
+    static const struct stage list[] = {{TASK_SCANS, false, units_count, scan_file, scan_run},
+                                        {TASK_COMPARES, true, portions_count, drops_file, drops_run}};
     const struct schedule schedule = {.stages = list,
                                       .count = sizeof list / sizeof *list,
                                       .more = true,
                                       .self = stages,
                                       .folder = stages->folder,
-                                      .task = stages->task,
-                                      .tasks = stages->tasks,
-                                      .finish = stages->finish,
-                                      .wait_ns = stages->wait_ns,
-                                      .at_once = stages->at_once,
+                                      .share = stages->share,
                                       .stop = stages_stop,
                                       .user = stages,
-                                      .begins = stage_begins,
-                                      .made = item_made,
-                                      .waits = waits_report};
+                                      .claim = stages->claim,
+                                      .work = &stages->work,
+                                      .bytes = item_bytes};
     stages->watched = stages->scanning;
     stages->watched.compared = scan_progress;
     stages->watched.stage.stop = stages_stop;
     stages->watched.stage.user = stages;
     const enum tokmap_status status = schedule_run(&schedule, &stages->left, error);
-    const struct stage_id missing = id_of(stages, &compare, stages->left.list[0]);
+    const struct stage_id missing = drops_file(stages, stages->left.list[0]);
     if (!status && stages->whole && stages->left.missing)
         return stage_busy(&missing, error);
     return status && stages->claim && task_claim_lost(stages->claim) ? task_claim_lost_error(stages->claim, error)

@@ -4,7 +4,7 @@
  * document is a duplicate depends on those of all units before, so nothing is compared before all units are scanned:
  *
  *     scan      each unit      its keys and excluded documents    scan-000012         unit_scan.h
- *     compare   each portion   which documents are dropped        drops-000003        drop_resolve.h, near_resolve.h
+ *     compare   each portion   which documents are dropped        drops-000003        drop_resolve.h, drop_resolve.h
  *
  * The files in the folder are the state. A scan, and the comparison of near-duplicates, that a killed task has begun
  * are continued; a portion of exact duplicates is short, and begins again. What follows is the list of all that is
@@ -26,10 +26,9 @@ struct dedup_stages {
     /* What the only unit has, so that nothing is left to other tasks (ERROR_BUSY); NULL: units->paths. */
     const struct scan_inputs *whole;
     const char *folder;
-    uint64_t key;                  /* of the files */
-    uint64_t task, tasks, wait_ns; /* as in the schedule */
-    bool finish, at_once;          /* as in the schedule */
-    struct task_claim *claim;      /* NULL: the process is no task */
+    uint64_t key; /* of the files */
+    struct task_share share;
+    struct task_claim *claim; /* NULL: the process is no task */
     /* Findings, valid once all is complete. */
     struct all_scans scans;
     struct schedule_left left;

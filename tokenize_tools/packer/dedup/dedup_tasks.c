@@ -9,7 +9,7 @@
 #include "drop_finish.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "work/work_busy.h"
+#include "work/task_status.h"
 
 struct tasks {
     const struct dedup_tasks_options *options;
@@ -70,7 +70,7 @@ static enum tokmap_status folder_open(struct tasks *tasks, struct tokmap_error *
                                        .stop = stage->stop,
                                        .user = stage->user};
     uint64_t first, end;
-    schedule_share(options->units->count, options->task, options->tasks, &first, &end);
+    schedule_share(options->units->count, options->share.task, options->share.tasks, &first, &end);
     if (first < end) {
         const struct unit *last = &options->units->list[end - 1];
         work.inputs.compare_first = options->units->list[first].first;
@@ -112,16 +112,13 @@ static enum tokmap_status work_do(struct tasks *tasks, struct tokmap_error *erro
     const struct dedup_tasks_options *options = tasks->options;
     const struct drop_stage *stage = &options->scanning.stage;
     struct dedup_outcome *outcome = tasks->outcome;
-    enum tokmap_status status = task_claim_take(&tasks->claim, tasks->folder_path, options->task, options->tasks,
-                                                stage->stop, stage->user, error);
+    enum tokmap_status status = task_claim_take(&tasks->claim, tasks->folder_path, options->share.task,
+                                                options->share.tasks, stage->stop, stage->user, error);
     tasks->stages = (struct dedup_stages){.scanning = options->scanning,
                                           .units = options->units,
                                           .folder = tasks->folder_path,
                                           .key = options->key,
-                                          .task = options->task,
-                                          .tasks = options->tasks,
-                                          .wait_ns = options->wait_ns,
-                                          .at_once = options->at_once,
+                                          .share = options->share,
                                           .claim = tasks->claim};
     if (!status)
         status = dedup_stages_run(&tasks->stages, error);

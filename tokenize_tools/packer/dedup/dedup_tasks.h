@@ -25,8 +25,7 @@ struct dedup_tasks_options {
     const char *const *operands; /* of inputs.h */
     size_t operand_count;
     const struct work_units *units; /* those of the operands */
-    uint64_t task, tasks, wait_ns;  /* as in the schedule; 0 of 1: one process does everything */
-    bool at_once;                   /* as in the schedule */
+    struct task_share share;        /* without `finish` */
     bool repeats;                   /* true if a list that is there, and says the same reading, means success */
     bool replace, start_over;       /* as in pack_options */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* document_bands.h - the bands of documents (minhash.h), by which near-duplicates are found (unit_scan.h,
- * near_resolve.h). */
+ * drop_resolve.h). */
 #ifndef TOKMAP_DEDUP_DOCUMENT_BANDS_H
 #define TOKMAP_DEDUP_DOCUMENT_BANDS_H
 

@@ -2,7 +2,123 @@
 /* document_key.c - see document_key.h. */
 #include "document_key.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/error.h"
+
+/*
+ * Each table has open addressing: an entry is in the slot that its hash points to, or in
+ * the next free one after it. The hash depends on a random key, so that nobody can write documents whose keys all
+ * collide there; which document is kept does not depend on it.
+ *
+ * Example: a table with 100 slots and a key whose hash is 0.257 of 2^64 (of the lower bits, without those that choose
+ * the table). The search begins at slot 25, and ends at the key or at a slot without an entry.
+ */
+
+#define SLOTS_FIRST 64
+#define NO_INPUT UINT32_MAX
+
+struct key_entry {
+    uint64_t low, high, record;
+    uint32_t input; /* NO_INPUT: the slot is free */
+} __attribute__((packed, aligned(4)));
+_Static_assert(sizeof(struct key_entry) == 28, "as document_key.h says");
+
+static uint64_t keyed_hash(struct table_key key, struct hash128 hash)
+{
+    return table_mix(key, hash.low, hash.high);
+}
+
+/* Returns the slot at which the search for a hash begins: the hash without its first 8 bits, as a share of the
+ * slots. */
+static uint64_t slot_first(uint64_t hash, uint64_t capacity)
+{
+    return (uint64_t)((unsigned __int128)(hash << 8) * capacity >> 64);
+}
+
+void key_table_init(struct key_table *table, uint64_t bytes_most)
+{
+    memset(table, 0, sizeof *table);
+    table->key = table_key_new();
+    table->bytes_most = bytes_most;
+}
+
+void key_table_free(struct key_table *table)
+{
+    for (int i = 0; i < KEY_TABLES; i++)
+        free(table->tables[i].entries);
+    memset(table->tables, 0, sizeof table->tables);
+    table->bytes = table->count = 0;
+}
+
+static void entry_put(struct key_entry *entries, uint64_t capacity, uint64_t hash, const struct key_entry *entry)
+{
+    uint64_t slot = slot_first(hash, capacity);
+    while (entries[slot].input != NO_INPUT)
+        slot = slot + 1 == capacity ? 0 : slot + 1;
+    entries[slot] = *entry;
+}
+
+/* Makes one of the tables larger by a quarter. */
+static enum key_found table_grow(struct key_table *table, uint32_t number)
+{
+    struct key_entry *old = table->tables[number].entries;
+    const uint64_t before = table->tables[number].capacity;
+    const uint64_t after = before ? before + before / 4 : SLOTS_FIRST, more = (after - before) * sizeof *old;
+    if (more > table->bytes_most || table->bytes > table->bytes_most - more)
+        return KEY_NO_ROOM;
+    struct key_entry *entries = malloc((size_t)after * sizeof *entries);
+    if (!entries)
+        return KEY_NO_MEMORY;
+    for (uint64_t i = 0; i < after; i++)
+        entries[i].input = NO_INPUT;
+    for (uint64_t i = 0; i < before; i++) {
+        const struct hash128 key = {old[i].low, old[i].high};
+        if (old[i].input != NO_INPUT)
+            entry_put(entries, after, keyed_hash(table->key, key), &old[i]);
+    }
+    free(old);
+    table->tables[number].entries = entries;
+    table->tables[number].capacity = after;
+    table->bytes += more;
+    return KEY_ADDED;
+}
+
+enum key_found key_table_find(struct key_table *table, struct hash128 key, const struct document_place *place,
+                              struct document_place *kept)
+{
+    const uint64_t hash = keyed_hash(table->key, key);
+    const uint32_t number = (uint32_t)(hash >> 56);
+    const struct key_entry *entries = table->tables[number].entries;
+    const uint64_t capacity = table->tables[number].capacity;
+    for (uint64_t slot = slot_first(hash, capacity); capacity && entries[slot].input != NO_INPUT;
+         slot = slot + 1 == capacity ? 0 : slot + 1) {
+        if (entries[slot].low == key.low && entries[slot].high == key.high) {
+            *kept = (struct document_place){.record = entries[slot].record, .input = entries[slot].input};
+            return KEY_FOUND;
+        }
+    }
+    if (table->tables[number].count >= capacity - capacity * 3 / 20) { /* at most 85 % are used */
+        const enum key_found grown = table_grow(table, number);
+        if (grown != KEY_ADDED)
+            return grown;
+    }
+    const struct key_entry entry = {.low = key.low, .high = key.high, .record = place->record, .input = place->input};
+    entry_put(table->tables[number].entries, table->tables[number].capacity, hash, &entry);
+    table->tables[number].count++;
+    table->count++;
+    return KEY_ADDED;
+}
+
+void key_table_prefetch(const struct key_table *table, struct hash128 key)
+{
+    const uint64_t hash = keyed_hash(table->key, key);
+    const uint32_t number = (uint32_t)(hash >> 56);
+    const uint64_t capacity = table->tables[number].capacity;
+    if (capacity)
+        __builtin_prefetch(&table->tables[number].entries[slot_first(hash, capacity)]);
+}
 
 static struct hash128 bytes_key(const void *bytes, uint64_t count)
 {

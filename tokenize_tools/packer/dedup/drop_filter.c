@@ -7,8 +7,8 @@
  * many threads again. The list and the counts get the decisions about a batch when it is committed, so that between
  * two commits they are those of the committed batches, which the journal saves.
  *
- * The journal saves the keys of committed documents as well, those that are not duplicates. Only if they have no room
- * in memory, a process that continues asks the stages before it packs the next document.
+ * The journal has no keys. A process that continues begins without a table, so it asks the stages before it packs the
+ * next document.
  *
  * Example: the documents a b a c b, and room for one key in the table. At b the table is full. The stages compare all
  * five documents, and list 2, a duplicate of 0, and 4, a duplicate of 1. The work continues with document 1, and drops
@@ -40,23 +40,9 @@ struct decided {
     bool is_duplicate;      /* an excluded document may be one, too */
 };
 
-#define KEYS_HELD ((size_t)16 << 20) /* bytes of keys, before they are passed on */
-
-/* Kinds of what is passed to the journal. */
-enum { SAVED_NGRAMS, SAVED_KEYS };
-
-/* A document that is not a duplicate, as the journal has it. */
-struct saved_key {
-    uint64_t low, high, record;
-    uint32_t input, zero;
-};
-_Static_assert(sizeof(struct saved_key) == 32, "the bytes a document that the manual states");
-
 /* State of one work item. */
 struct drop_item {
     struct bytes_buffer judged;  /* struct judged of each document */
-    struct bytes_buffer keys;    /* struct saved_key of those that are not duplicates, if they are saved */
-    bool lacks_keys;             /* but not of all */
     struct bytes_buffer decided; /* struct decided of the documents that are dropped or begin an input */
     struct place_counter places; /* after the batch */
     struct place_counter listed; /* of the documents that stages have compared */
@@ -68,7 +54,6 @@ struct drop_filter {
     struct drop_item *items;
     bool tabled;                      /* duplicates are found by the table, at least at first */
     struct key_table table;           /* of all documents before, unless `known` has the answers */
-    bool is_full;                     /* it lacks keys that were restored */
     const struct drop_source *source; /* findings of the stages, of which `known` is the list */
     struct drop_list *known;          /* NULL: no stages have decided */
     struct place_counter compared;    /* of the documents of the stages, also of those of a killed process */
@@ -76,12 +61,9 @@ struct drop_filter {
     uint64_t *ngram_numbers;          /* of each n-gram: 1 + its number in the list, or 0 */
     /* For the journal, of committed documents. */
     struct {
-        bool saves;
         struct bytes_buffer ngrams; /* u64: those in the list, in its order */
         size_t ngrams_saved;        /* bytes of them that the last save has passed on, and that are on storage */
         size_t ngrams_passed;
-        struct bytes_buffer keys; /* keys that were not passed on yet */
-        bool lacks_keys, forgets; /* the journal does not have all; cannot have any */
     } journal;
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
@@ -151,12 +133,10 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     if (!made->items)
         return error_set_memory(error, "what is left out", options->items * sizeof *made->items);
     made->tabled = options->drop->duplicates && !options->source;
-    made->journal.saves = options->saves && made->tabled;
     key_table_init(&made->table, options->compare ? options->drop->memory : UINT64_MAX);
     if (options->resume) { /* the numbers of the killed process */
         made->places = made->done = options->resume->places;
         made->counts = options->resume->counts;
-        made->journal.lacks_keys = made->is_full = options->resume->lacks_keys;
         made->listed = made->compared = options->resume->listed;
     }
     assert(options->source || !options->drop->minhash);
@@ -185,14 +165,12 @@ void drop_filter_free(struct drop_filter *filter)
         return;
     for (uint32_t i = 0; filter->items && i < filter->options.items; i++) {
         bytes_free(&filter->items[i].judged);
-        bytes_free(&filter->items[i].keys);
         bytes_free(&filter->items[i].decided);
         ngram_search_free(&filter->items[i].search);
     }
     free(filter->items);
     free(filter->ngram_numbers);
     bytes_free(&filter->journal.ngrams);
-    bytes_free(&filter->journal.keys);
     key_table_free(&filter->table);
     drop_list_free(filter->known);
     dropped_writer_free(filter->list);
@@ -335,7 +313,7 @@ static enum tokmap_status duplicate_find(struct drop_filter *filter, struct orde
     enum tokmap_status status = TOKMAP_OK;
     if (filter->tabled && !filter->known) {
         bool is_known = false;
-        if (!filter->is_full)
+        if (!filter->options.resume)
             status = answer_find(filter, key, decided, is_duplicate, &is_known, error);
         if (status || is_known)
             return status;
@@ -364,18 +342,6 @@ static enum tokmap_status document_decide(struct drop_filter *filter, struct ord
     return status;
 }
 
-/* Notes the key of a document that is not a duplicate, for the journal. */
-static enum tokmap_status key_note(const struct drop_filter *filter, struct drop_item *of, const struct judged *judged,
-                                   const struct document_place *place, struct tokmap_error *error)
-{
-    const struct saved_key key = {
-        .low = judged->key.low, .high = judged->key.high, .record = place->record, .input = place->input};
-    of->lacks_keys = of->lacks_keys || filter->known;
-    if (of->lacks_keys || bytes_append(&of->keys, &key, sizeof key))
-        return TOKMAP_OK;
-    return error_set_memory(error, "the keys of a batch", of->keys.count);
-}
-
 /* Decides about all documents of a batch, and removes those that are dropped. END: the work has failed elsewhere. */
 static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_item *of,
                                        struct ordered_workers *workers, struct work_item *item,
@@ -386,8 +352,7 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
     const bool minhash = filter->options.drop->minhash != NULL;
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
-    of->decided.count = of->keys.count = 0;
-    of->lacks_keys = false;
+    of->decided.count = 0;
     for (uint64_t i = 0; filter->tabled && !filter->known && i < count; i++)
         key_table_prefetch(&filter->table, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
     for (uint64_t i = 0; i < count && !status; i++) {
@@ -396,8 +361,6 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
         struct decided decided;
         memcpy(&judged, of->judged.bytes + i * sizeof judged, sizeof judged);
         status = document_decide(filter, workers, item, &document, &judged, &decided, error);
-        if (!status && filter->journal.saves && !decided.is_duplicate)
-            status = key_note(filter, of, &judged, &decided.place, error);
         if (status)
             break;
         if ((!decided.keep || decided.new_input) && !bytes_append(&of->decided, &decided, sizeof decided))
@@ -451,49 +414,25 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
     }
     filter->done = of->places;
     filter->listed = of->listed;
-    filter->journal.lacks_keys = filter->journal.lacks_keys || of->lacks_keys;
-    if (!status && filter->journal.saves && !filter->journal.forgets && !filter->journal.lacks_keys &&
-        !bytes_append(&filter->journal.keys, of->keys.bytes, of->keys.count))
-        status = error_set_memory(error, "the keys of documents", filter->journal.keys.count);
     return status;
 }
 
 /* ---- the journal ---- */
 
-enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, struct state_sink *sink,
                                     struct tokmap_error *error)
 {
     state->places = filter->done;
     state->listed = filter->listed;
     state->counts = filter->counts;
     state->counts.documents = filter->done.documents;
-    state->lacks_keys = filter->journal.lacks_keys;
-    const enum tokmap_status status = drop_filter_flush(filter, sink, error);
-    if (status || !filter->list)
-        return status;
-    if (filter->journal.ngrams.count > filter->journal.ngrams_saved &&
-        sink->put(sink->user, SAVED_NGRAMS, filter->journal.ngrams.bytes + filter->journal.ngrams_saved,
-                  filter->journal.ngrams.count - filter->journal.ngrams_saved))
-        return error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the list of n-grams cannot be saved");
+    if (!filter->list)
+        return TOKMAP_OK;
+    if (filter->journal.ngrams.count > filter->journal.ngrams_saved)
+        state_put(sink, 0, filter->journal.ngrams.bytes + filter->journal.ngrams_saved,
+                  filter->journal.ngrams.count - filter->journal.ngrams_saved);
     filter->journal.ngrams_passed = filter->journal.ngrams.count;
     return dropped_writer_save(filter->list, &state->list, error);
-}
-
-bool drop_filter_is_full(const struct drop_filter *filter)
-{
-    return filter->journal.keys.count >= KEYS_HELD;
-}
-
-enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
-                                     struct tokmap_error *error)
-{
-    const size_t count = filter->journal.lacks_keys ? 0 : filter->journal.keys.count;
-    const bool failed = sink && count && sink->put(sink->user, SAVED_KEYS, filter->journal.keys.bytes, count);
-    filter->journal.forgets = !sink;
-    filter->journal.keys.count = 0;
-    bytes_trim(&filter->journal.keys);
-    return failed ? error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the keys of documents cannot be saved")
-                  : TOKMAP_OK;
 }
 
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error)
@@ -512,36 +451,11 @@ static enum tokmap_status load_failed(const struct drop_filter *filter, struct t
                      "the journal of the unfinished work is damaged; start over with --no-resume");
 }
 
-/* Takes the keys of documents that are not duplicates, as long as they have room. */
-static enum tokmap_status keys_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
-                                    struct tokmap_error *error)
-{
-    enum tokmap_status status = TOKMAP_OK;
-    if (!filter->tabled || count % sizeof(struct saved_key))
-        return load_failed(filter, error);
-    for (size_t at = 0; at < count && !status; at += sizeof(struct saved_key)) {
-        struct saved_key saved;
-        struct document_place kept;
-        memcpy(&saved, bytes + at, sizeof saved);
-        const struct hash128 key = {saved.low, saved.high};
-        const struct document_place place = {.record = saved.record, .input = saved.input};
-        if (saved.input >= filter->options.resume->places.inputs)
-            return load_failed(filter, error);
-        const enum key_found found = filter->is_full ? KEY_NO_ROOM : key_table_find(&filter->table, key, &place, &kept);
-        filter->is_full = found == KEY_NO_ROOM;
-        if (found == KEY_NO_MEMORY)
-            status = error_set_memory(error, "the keys of documents", filter->table.bytes);
-    }
-    return status;
-}
-
-enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, const uint8_t *bytes, size_t count,
+enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error)
 {
     struct ngram_counts counts = {0};
-    if (kind == SAVED_KEYS)
-        return keys_load(filter, bytes, count, error);
-    bool good = kind == SAVED_NGRAMS && filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
+    bool good = filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
     if (good)
         ngram_table_counts(filter->options.drop->ngrams, &counts);
     for (size_t at = 0; at < count && good; at += sizeof(uint64_t)) {

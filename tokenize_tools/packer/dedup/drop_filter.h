@@ -3,11 +3,12 @@
  * drop_filter.h - leaves documents out between reading and encoding: duplicates or near-duplicates of earlier
  * documents, and documents that contain an excluded n-gram.
  *
- * The keys of documents are in a table in memory (key_table.h) until it would need more than options.memory bytes. Then
- * the caller compares the documents of all inputs in stages whose files a killed process leaves to the next one
- * (dedup_stages.h), while the packing waits, and from then on their list answers instead of the table. So small inputs
- * are read once, and the memory for large ones does not grow with them. Both ways find the same documents: those that
- * are not the first of their key in the order of the inputs.
+ * The keys of documents are in a table in memory (document_key.h) until it would need more than options.memory bytes.
+ * Then the caller compares the documents of all inputs in stages whose files a killed process leaves to the next one
+ * (dedup_stages.h), while the packing waits, and from then on their list answers instead of the table. A process that
+ * continues has no table, and asks the stages at once. So small inputs are read once, and the memory for large ones
+ * does not grow with them. Both ways find the same documents: those that are not the first of their key in the order of
+ * the inputs.
  *
  * Which documents are left out is a function of the inputs and options alone. A document with an excluded n-gram is
  * dropped for that, and so are all its duplicates; it takes no part in the search for near-duplicates. Documents are
@@ -17,9 +18,9 @@
 #define TOKMAP_DEDUP_DROP_FILTER_H
 
 #include "drop_list.h"
-#include "drop_options.h"
 #include "encode/ordered_workers.h"
 #include "format/index_writer.h"
+#include "ngram_table.h"
 #include "work/dropped_writer.h"
 
 /* Counts of what was dropped so far. */
@@ -31,12 +32,10 @@ struct drop_counts {
     uint64_t file_bytes; /* that their keys needed in a file; of units, in all of them */
 };
 
-/* All that the journal saves, beside what is passed to its sink: numbers of listed n-grams, and the keys of documents
- * that are not duplicates. */
+/* All that the journal saves, beside the numbers of listed n-grams, which are passed to its sink. */
 struct drop_state {
     struct place_counter places; /* of the documents of committed batches */
     struct place_counter listed; /* of the documents that stages have compared; no documents: there were no stages */
-    uint64_t lacks_keys;         /* of some of them: the stages must answer */
     struct drop_counts counts;
     struct dropped_state list;
 };
@@ -55,8 +54,8 @@ struct drop_filter_options {
      * and sets *found to what is dropped, which then stays valid. Statuses: any. NULL: the table has no limit. */
     enum tokmap_status (*compare)(void *self, const struct drop_source **found, struct tokmap_error *error);
     void *self;
-    const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
-    bool saves;                      /* drop_filter_save() will be called */
+    /* That of a killed process, which is continued; NULL: none. There is no table of keys then. */
+    const struct drop_state *resume;
 };
 
 /* Statuses: OK, those of dropped_writer_open() and of drop_list_open(), ERROR_MEMORY. */
@@ -66,7 +65,7 @@ void drop_filter_free(struct drop_filter *filter); /* accepts NULL; removes a li
 
 /* Removes the dropped documents from a batch, and counts them as left out. To be called by process(), once per item.
  * Statuses: OK (also if the work has failed elsewhere), those of options.compare() and drop_list_find(), ERROR_MEMORY,
- * ERROR_LIMIT, ERROR_CORRUPT (a key that was restored is wrong), ERROR_MISMATCH (the inputs have changed). */
+ * ERROR_LIMIT, ERROR_MISMATCH (the inputs have changed). */
 enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
                                      struct work_item *item, struct tokmap_error *error);
 
@@ -78,17 +77,12 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
  * drop_filter_sync(), and drop_filter_saved() says that the next save need not repeat what this one has passed on.
  * drop_filter_load() takes back what the sink got, in the same order. Statuses: OK, ERROR_IO; of the last one also
  * ERROR_CORRUPT. */
-enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, struct state_sink *sink,
                                     struct tokmap_error *error);
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error);
 void drop_filter_saved(struct drop_filter *filter);
-enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, const uint8_t *bytes, size_t count,
+enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error);
-/* Between two saves: whether there is so much to pass on that drop_filter_flush() should do it, which the next save
- * need not repeat. sink: NULL if it cannot be saved. Statuses: OK, ERROR_IO. */
-bool drop_filter_is_full(const struct drop_filter *filter);
-enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
-                                     struct tokmap_error *error);
 /* Frees the filter, and leaves its list for another process. NULL is ignored. */
 void drop_filter_leave(struct drop_filter *filter);
 

@@ -23,6 +23,7 @@
 struct unit_place {
     uint64_t first;   /* number of its first input */
     uint64_t records; /* in the units before, of the file that it is a part of */
+    bool continues;   /* its first input is the last one of the units before */
 };
 
 struct finish {
@@ -38,12 +39,6 @@ struct finish {
     uint64_t inputs_listed; /* of the open unit */
 };
 
-/* Returns true if the first input of a unit is the last one of the units before. */
-static bool continues(const struct finish *finish, uint64_t unit, bool open)
-{
-    return finish->units->list[unit].begin && open;
-}
-
 /* Finds where the inputs of each unit are. */
 static enum tokmap_status places_make(struct finish *finish, struct tokmap_error *error)
 {
@@ -58,7 +53,7 @@ static enum tokmap_status places_make(struct finish *finish, struct tokmap_error
         const bool inside = finish->units->list[i].begin != 0;
         records = inside ? records : 0;
         open = inside && open;
-        finish->places[i] = (struct unit_place){inputs - open, records};
+        finish->places[i] = (struct unit_place){inputs - open, records, open};
         inputs += scan->places.inputs - (open && scan->places.inputs);
         records += scan->lines;
         open |= scan->places.inputs != 0;
@@ -66,23 +61,8 @@ static enum tokmap_status places_make(struct finish *finish, struct tokmap_error
     return TOKMAP_OK;
 }
 
-/* Returns the unit of an input of the scans. */
-static uint64_t unit_of(const struct all_scans *scans, uint64_t input)
-{
-    uint64_t low = 0, high = scans->units;
-    while (high - low > 1) { /* the last unit that begins with this input or before it, and so has it */
-        const uint64_t middle = (low + high) / 2;
-        if (scans->inputs[middle] <= input)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Lists the inputs of a unit up to number `input`. */
-static enum tokmap_status inputs_list(struct finish *finish, uint64_t unit, uint64_t end, bool open,
-                                      struct tokmap_error *error)
+static enum tokmap_status inputs_list(struct finish *finish, uint64_t unit, uint64_t end, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     for (; finish->inputs_listed < end && !status; finish->inputs_listed++) {
@@ -101,7 +81,7 @@ static enum tokmap_status inputs_list(struct finish *finish, uint64_t unit, uint
         finish->path_at += bytes;
         if (!path)
             return error_set_memory(error, "a path", bytes);
-        if (finish->inputs_listed || !continues(finish, unit, open))
+        if (finish->inputs_listed || !finish->places[unit].continues)
             status = dropped_writer_input(finish->list, path, error);
         free(path);
     }
@@ -139,7 +119,7 @@ static enum tokmap_status document_list(struct finish *finish, uint64_t unit, co
             "the dropped documents of unit %" PRIu64 " are damaged; remove this folder, and run all tasks again", unit);
     if (excluded)
         return excluded_list(finish, place, record, error);
-    const uint64_t kept = unit_of(scans, record->second);
+    const uint64_t kept = all_scans_unit(scans, scans->inputs, record->second);
     return dropped_writer_duplicate(finish->list, finish->stage->drop->minhash != NULL,
                                     (uint32_t)(place->first + record->input), record->record + place->records,
                                     (uint32_t)(finish->places[kept].first + record->second - scans->inputs[kept]),
@@ -156,7 +136,7 @@ static uint64_t paths_most(const struct finish *finish, uint64_t unit)
     return most;
 }
 
-static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool open, struct tokmap_error *error)
+static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, struct tokmap_error *error)
 {
     const struct drop_stage *stage = finish->stage;
     const struct all_scans *scans = finish->scans;
@@ -164,6 +144,7 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
     const struct drop_source source = {
         .folder = scans->folder, .key = scans->key, .unit = unit, .units = scans->units, .portions = scans->portions};
     const struct stage_record *record = NULL;
+    const uint64_t inputs = scans->list[unit].places.inputs;
     struct drop_list *drops = NULL;
     finish->path_at = 0;
     finish->inputs_listed = 0;
@@ -177,13 +158,12 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
         if (i % 65536 == 0 && stage->stop && stage->stop(stage->user))
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         if (!status)
-            status = inputs_list(finish, unit, min64((uint64_t)record->input + 1, scans->list[unit].places.inputs),
-                                 open, error);
+            status = inputs_list(finish, unit, min64((uint64_t)record->input + 1, inputs), error);
         if (!status)
             status = document_list(finish, unit, record, error);
     }
     if (!status)
-        status = inputs_list(finish, unit, scans->list[unit].places.inputs, open, error);
+        status = inputs_list(finish, unit, inputs, error);
     if (!status && finish->path_at != finish->paths.count)
         status = stage_corrupt(&id, error);
     drop_list_free(drops);
@@ -196,7 +176,6 @@ enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, c
 {
     struct finish finish = {.stage = stage, .units = units, .scans = scans};
     struct ngram_counts counts = {0};
-    bool open = false;
     if (stage->drop->ngrams)
         ngram_table_counts(stage->drop->ngrams, &counts);
     finish.ngrams = counts.listed;
@@ -209,11 +188,8 @@ enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, c
         status = error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *finish.listed);
     if (!status)
         status = places_make(&finish, error);
-    for (uint64_t i = 0; i < scans->units && !status; i++) {
-        open = units->list[i].begin && open;
-        status = unit_list(&finish, i, open, error);
-        open |= scans->list[i].places.inputs != 0;
-    }
+    for (uint64_t i = 0; i < scans->units && !status; i++)
+        status = unit_list(&finish, i, error);
     if (!status)
         status = dropped_writer_finish(finish.list, scans->documents, stage->sync, error);
     free(finish.listed);

@@ -18,6 +18,17 @@ struct drop_list {
     bool skips;    /* documents that are not asked about */
 };
 
+struct stage_id scan_file_id(const char *folder, uint64_t key, uint64_t unit)
+{
+    return (struct stage_id){
+        .folder = folder, .key = key, .kind = STAGE_SCAN, .number = unit, .sections = SCAN_SECTIONS};
+}
+
+enum tokmap_status scan_file_read(struct unit_scan *scan, const struct stage_id *id, struct tokmap_error *error)
+{
+    return stage_section_read(id, SCAN_TOTALS, scan, sizeof *scan, error);
+}
+
 struct stage_id drops_file_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units)
 {
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_DROPS, .number = portion, .sections = units};

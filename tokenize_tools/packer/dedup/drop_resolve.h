@@ -13,7 +13,7 @@
 #define TOKMAP_DEDUP_DROP_RESOLVE_H
 
 #include "drop_list.h"
-#include "drop_options.h"
+#include "ngram_table.h"
 
 /* All units, after their scans. */
 struct all_scans {
@@ -34,12 +34,23 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct drop_sta
                                   uint64_t key, uint64_t units, struct tokmap_error *error);
 void all_scans_free(struct all_scans *scans); /* accepts zeros */
 
+/* Returns the last unit that begins with a number or before it. begins: where each unit begins. */
+uint64_t all_scans_unit(const struct all_scans *scans, const uint64_t *begins, uint64_t number);
+
 /* About how many bytes of keys a portion has. */
 uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct drop_stage *stage);
 
 /* Compares the keys of a portion. Statuses: those of stage files, ERROR_LIMIT (the keys do not fit in the memory),
  * ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct drop_stage *stage, uint64_t portion,
+                                    struct tokmap_error *error);
+
+/* Does the same for near-duplicates: joins documents that have a band in common to clusters, and writes those that are
+ * not the first of their cluster to NAME.work/drops-000000. One process does this, because a cluster may have documents
+ * of any unit and bands of any partition. It needs 4 bytes of memory for each document, and a table for the bands of a
+ * partition. If it is killed, the next process continues where it was some seconds before. Statuses: those of stage
+ * files, ERROR_LIMIT (2^32 - 1 documents), ERROR_INTERRUPTED, ERROR_MEMORY. */
+enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct drop_stage *stage,
                                     struct tokmap_error *error);
 
 #endif

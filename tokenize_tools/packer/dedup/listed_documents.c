@@ -433,13 +433,11 @@ enum tokmap_status listed_search_committed(struct listed_search *search, const s
 
 /* ---- the journal ---- */
 
-enum tokmap_status listed_search_save(struct listed_search *search, const struct state_sink *sink,
-                                      struct tokmap_error *error)
+void listed_search_save(struct listed_search *search, struct state_sink *sink)
 {
-    const bool failed = search->fresh.count && sink->put(sink->user, 0, search->fresh.bytes, search->fresh.count);
+    if (search->fresh.count)
+        state_put(sink, 0, search->fresh.bytes, search->fresh.count);
     search->fresh.count = 0;
-    return failed ? error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "what is found of --drop cannot be saved")
-                  : TOKMAP_OK;
 }
 
 enum tokmap_status listed_search_found(const struct listed_search *search, struct bytes_buffer *found,

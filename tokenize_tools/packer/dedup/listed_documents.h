@@ -71,10 +71,9 @@ enum tokmap_status listed_search_batch(struct listed_search *search, struct work
 enum tokmap_status listed_search_committed(struct listed_search *search, const struct work_item *item,
                                            struct tokmap_error *error);
 
-/* Passes on which entries were found since the last call, or, with `all`, of all batches; listed_search_load() takes
- * them. Statuses: OK, ERROR_IO, ERROR_CORRUPT, ERROR_MEMORY. */
-enum tokmap_status listed_search_save(struct listed_search *search, const struct state_sink *sink,
-                                      struct tokmap_error *error);
+/* Pass on which entries were found since the last call, or list those of all batches; listed_search_load() takes
+ * them. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
+void listed_search_save(struct listed_search *search, struct state_sink *sink);
 enum tokmap_status listed_search_found(const struct listed_search *search, struct bytes_buffer *found,
                                        struct tokmap_error *error);
 enum tokmap_status listed_search_load(struct listed_search *search, const uint8_t *bytes, size_t count,

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "common/bytes_buffer.h"
+#include "minhash.h"
 #include "tokmap/tokmap.h"
 
 #define NGRAM_WORDS_MOST 1000
@@ -82,5 +83,25 @@ enum tokmap_status ngram_table_find(const struct ngram_table *table, struct ngra
 
 /* Describes an n-gram: where it was listed first. Valid until ngram_table_free(). */
 void ngram_table_origin(const struct ngram_table *table, uint64_t ngram, struct ngram_origin *origin);
+
+/* Which documents are left out (drop_filter.h). */
+struct drop_options {
+    bool duplicates;
+    const struct minhash_form *minhash; /* near-duplicates are dropped; NULL: they are kept */
+    uint64_t memory;                    /* for their keys */
+    const struct ngram_table *ngrams;   /* NULL: none are excluded */
+};
+
+/* How the stages work that find them (dedup_stages.h). */
+struct drop_stage {
+    const struct drop_options *drop;
+    bool in_units; /* True for work in units, whose stages several processes share */
+    bool sync;     /* as in shard_writer.h */
+    /* Interval between parts that are committed, which is the work that a kill can lose; 0: no parts. */
+    uint64_t checkpoint_ns;
+    /* Called often: true ends the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
+    void *user;
+};
 
 #endif

@@ -16,7 +16,6 @@
 #include "common/hash.h"
 #include "text/code_point.h"
 #include "unicode/code_sets.h"
-#include "unicode/lower_case.h"
 #include "unicode/nfc_tables.h"
 
 #define CHUNK ((uint64_t)4 << 10)     /* bytes of text for which room is made at once */

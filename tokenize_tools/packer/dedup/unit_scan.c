@@ -18,7 +18,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_range.h"
-#include "corpus/corpus_resume.h"
 #include "document_bands.h"
 #include "encode/ordered_workers.h"
 #include "platform/os.h"
@@ -66,11 +65,6 @@ struct scan {
     struct band_signer signer;
 };
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "the keys of documents", bytes);
-}
-
 /* ---- documents ---- */
 
 static enum tokmap_status scan_process(void *self, struct work_item *item, struct tokmap_error *error)
@@ -90,7 +84,7 @@ static enum tokmap_status scan_process(void *self, struct work_item *item, struc
             status = ngram_table_find(ngrams, &own->search, document->text, document->bytes, document->second,
                                       document->second_bytes, &judged.ngram, error);
         if (!status && !bytes_append(&own->judged, &judged, sizeof judged))
-            status = no_memory(own->judged.count, error);
+            status = error_set_memory(error, "the keys of documents", own->judged.count);
         if (!status && scan->options->stage.drop->minhash)
             status = document_bands_add(&scan->signer, &own->bands, document, judged.ngram != NGRAM_NONE, &own->found,
                                         error);
@@ -102,7 +96,7 @@ static enum tokmap_status list_add(struct scan *scan, uint64_t section, const vo
                                    struct tokmap_error *error)
 {
     if (!bytes_append(&scan->lists[PART_OF(section)], bytes, count))
-        return no_memory(scan->list_bytes, error);
+        return error_set_memory(error, "the keys of documents", scan->list_bytes);
     scan->list_bytes += count;
     return TOKMAP_OK;
 }
@@ -243,7 +237,7 @@ static enum tokmap_status inputs_read(struct scan *scan, const struct scan_input
     enum tokmap_status status = ordered_workers_new(&workers, &reading, inputs->operands, inputs->count, error);
     const uint32_t items = workers ? ordered_workers_item_count(workers) : 0;
     if (!status && !(scan->items = calloc(items, sizeof *scan->items)))
-        status = no_memory(items * sizeof *scan->items, error);
+        status = error_set_memory(error, "the keys of documents", items * sizeof *scan->items);
     if (!status && inputs->prepare)
         status = inputs->prepare(inputs->self, ordered_workers_corpus(workers), error);
     if (!status)
@@ -319,7 +313,7 @@ enum tokmap_status unit_scan_run(const struct unit_scan_options *options, const 
     struct stage_writer *writer = NULL;
     struct scan *scan = calloc(1, sizeof *scan);
     if (!scan)
-        return no_memory(sizeof *scan, error);
+        return error_set_memory(error, "the keys of documents", sizeof *scan);
     _Static_assert(sizeof scan->state <= STAGE_STATE_MOST, "the state of a part");
     scan->options = options;
     scan->cut_ns = os_clock_ns();

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unit_scan.h - the first stage of packing in units with documents left out: reads a unit, and writes what must be
- * known of its documents before those of any unit are packed, to NAME.work/scan-000012 (scan_file.h).
+ * known of its documents before those of any unit are packed, to NAME.work/scan-000012 (drop_list.h).
  */
 #ifndef TOKMAP_DEDUP_UNIT_SCAN_H
 #define TOKMAP_DEDUP_UNIT_SCAN_H
 
 #include "corpus/corpus.h"
-#include "drop_options.h"
+#include "drop_list.h"
 #include "listed_documents.h"
-#include "scan_file.h"
+#include "ngram_table.h"
 
 /* Inputs of the scan. */
 struct scan_inputs {

@@ -20,7 +20,7 @@
 #include "corpus/corpus_issue.h"
 #include "corpus/document_make.h"
 
-#define LARGE_TOKENS ((uint64_t)4 << 20) /* memory for more tokens than this is not kept */
+#define LARGE_BYTES ((size_t)16 << 20) /* memory for more bytes of tokens than this is not kept */
 #define DETAIL_BYTES 192
 
 /* One document while it is encoded. */
@@ -49,67 +49,50 @@ bool document_is_masked(const struct corpus_options *corpus)
 void document_encoder_free(struct document_encoder *encoder)
 {
     chat_text_free(&encoder->chat);
-    free(encoder->counted);
+    bytes_free(&encoder->counted);
     bytes_free(&encoder->scratch);
-    encoder->counted = NULL;
-    encoder->counted_capacity = 0;
 }
 
 void document_tokens_free(struct document_tokens *tokens)
 {
-    free(tokens->tokens);
-    free(tokens->ends);
-    free(tokens->text_bytes);
-    free(tokens->sets);
-    free(tokens->mask);
+    bytes_free(&tokens->tokens);
+    bytes_free(&tokens->ends);
+    bytes_free(&tokens->text_bytes);
+    bytes_free(&tokens->sets);
+    bytes_free(&tokens->mask);
     memset(tokens, 0, sizeof *tokens);
 }
 
 void document_tokens_trim(struct document_tokens *tokens)
 {
-    if (tokens->capacity.tokens > LARGE_TOKENS)
+    if (tokens->tokens.capacity > LARGE_BYTES)
         document_tokens_free(tokens);
 }
 
 /* ---- memory ---- */
 
-/* Returns the list with room for at least `wanted` elements, grown to at least twice its size if it has to grow, or
- * NULL if there is not enough memory. */
-static void *list_grow(void *list, uint64_t *capacity, uint64_t wanted, size_t element_bytes)
-{
-    assert(wanted);
-    if (wanted <= *capacity)
-        return list;
-    const uint64_t more = max64(wanted, 2 * *capacity);
-    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(list, (size_t)more * element_bytes) : NULL;
-    if (grown)
-        *capacity = more;
-    return grown;
-}
-
 /* Makes room for `more` tokens of the document. */
 static enum tokmap_status tokens_reserve(struct encoding *encoding, uint64_t more)
 {
-    struct document_tokens *tokens = encoding->tokens;
     uint64_t wanted;
-    char *grown = NULL;
-    if (!add_overflows(encoding->begin + encoding->count, more, &wanted))
-        grown = list_grow(tokens->tokens, &tokens->capacity.tokens, wanted, encoding->rules->width);
-    if (!grown)
+    if (add_overflows(encoding->count, more, &wanted) || mul_overflows(wanted, encoding->rules->width, &wanted) ||
+        !bytes_reserve(&encoding->tokens->tokens, wanted))
         return error_set_memory(encoding->making.error, "the tokens of a document", more);
-    tokens->tokens = grown;
     return TOKMAP_OK;
 }
 
 /* Makes room for whether each of the document's tokens counts. */
 static enum tokmap_status counted_reserve(struct encoding *encoding, uint64_t count)
 {
-    struct document_encoder *encoder = encoding->encoder;
-    uint8_t *grown = list_grow(encoder->counted, &encoder->counted_capacity, count, 1);
-    if (!grown)
-        return error_set_memory(encoding->making.error, "the mask of a document", count);
-    encoder->counted = grown;
-    return TOKMAP_OK;
+    return bytes_reserve(&encoding->encoder->counted, count)
+               ? TOKMAP_OK
+               : error_set_memory(encoding->making.error, "the mask of a document", count);
+}
+
+/* Returns where a token of the document is. */
+static uint8_t *token_place(const struct encoding *encoding, uint64_t index)
+{
+    return encoding->tokens->tokens.bytes + (encoding->begin + index) * encoding->rules->width;
 }
 
 /* ---- tokens ---- */
@@ -117,8 +100,8 @@ static enum tokmap_status counted_reserve(struct encoding *encoding, uint64_t co
 static void token_add(struct encoding *encoding, uint64_t id, bool counted)
 {
     struct document_tokens *tokens = encoding->tokens;
-    char *at = tokens->tokens + (encoding->begin + encoding->count) * encoding->rules->width;
-    assert(encoding->begin + encoding->count < tokens->capacity.tokens);
+    uint8_t *at = token_place(encoding, encoding->count);
+    assert((encoding->begin + encoding->count + 1) * encoding->rules->width <= tokens->tokens.capacity);
     if (encoding->rules->width == 2) {
         const uint16_t narrow = (uint16_t)id;
         memcpy(at, &narrow, sizeof narrow);
@@ -126,32 +109,25 @@ static void token_add(struct encoding *encoding, uint64_t id, bool counted)
         const uint32_t wide = (uint32_t)id;
         memcpy(at, &wide, sizeof wide);
     }
-    if (encoding->encoder->counted)
-        encoding->encoder->counted[encoding->count] = counted;
+    if (encoding->encoder->counted.bytes)
+        encoding->encoder->counted.bytes[encoding->count] = counted;
     encoding->count++;
     tokens->largest = max64(tokens->largest, id);
 }
 
 static uint64_t token_at(const struct encoding *encoding, uint64_t index)
 {
-    const uint32_t width = encoding->rules->width;
-    const char *at = encoding->tokens->tokens + (encoding->begin + index) * width;
-    uint32_t wide;
-    uint16_t narrow;
-    memcpy(&narrow, at, sizeof narrow);
-    if (width == 2)
-        return narrow;
-    memcpy(&wide, at, sizeof wide);
-    return wide;
+    const uint8_t *at = token_place(encoding, index);
+    return encoding->rules->width == 2 ? load16(at) : load32(at);
 }
 
 /* Returns where the tokenizer writes the next tokens. ends: for each text. */
 static struct tokenizer_out out_here(const struct encoding *encoding, uint64_t *ends)
 {
-    const struct document_tokens *tokens = encoding->tokens;
-    const uint64_t at = encoding->begin + encoding->count;
-    return (struct tokenizer_out){
-        .tokens = tokens->tokens + at * encoding->rules->width, .capacity = tokens->capacity.tokens - at, .ends = ends};
+    return (struct tokenizer_out){.tokens = (char *)token_place(encoding, encoding->count),
+                                  .capacity = encoding->tokens->tokens.capacity / encoding->rules->width -
+                                              encoding->begin - encoding->count,
+                                  .ends = ends};
 }
 
 static enum tokmap_status bos_add(struct encoding *encoding)
@@ -255,7 +231,7 @@ static uint64_t fim_tokens_count(const struct encoding *encoding, uint64_t from)
 {
     const struct fim *fim = encoding->rules->fim;
     const uint32_t width = encoding->rules->width;
-    const char *tokens = encoding->tokens->tokens + (encoding->begin + from) * width;
+    const uint8_t *tokens = token_place(encoding, from);
     const uint32_t ids[] = {(uint32_t)fim->prefix_id, (uint32_t)fim->middle_id, (uint32_t)fim->suffix_id,
                             (uint32_t)(fim->end_id == TOKMAP_NO_ID ? fim->prefix_id : fim->end_id)};
     uint32_t least = ids[0], most = ids[0];
@@ -306,8 +282,8 @@ static enum tokmap_status prompt_encode(struct encoding *encoding)
     if (status)
         return status;
     const uint64_t prompt = encoding->bos + ends[0];
-    memset(encoding->encoder->counted, 0, prompt);
-    memset(encoding->encoder->counted + prompt, 1, encoding->count - prompt);
+    memset(encoding->encoder->counted.bytes, 0, prompt);
+    memset(encoding->encoder->counted.bytes + prompt, 1, encoding->count - prompt);
     return TOKMAP_OK;
 }
 
@@ -329,7 +305,7 @@ static enum tokmap_status ids_encode(struct encoding *encoding)
         encoding->bos = true;
     }
     struct document_tokens *tokens = encoding->tokens;
-    char *into = tokens->tokens + (encoding->begin + encoding->count) * rules->width;
+    uint8_t *into = token_place(encoding, encoding->count);
     uint32_t largest = 0;
     for (uint64_t i = 0; i < count; i++)
         largest = document->ids[i] > largest ? document->ids[i] : largest;
@@ -340,7 +316,7 @@ static enum tokmap_status ids_encode(struct encoding *encoding)
         memcpy(into + 2 * i, &narrow, sizeof narrow);
     }
     if (document->counted)
-        memcpy(encoding->encoder->counted + encoding->count, document->counted, count);
+        memcpy(encoding->encoder->counted.bytes + encoding->count, document->counted, count);
     encoding->count += count;
     tokens->largest = max64(tokens->largest, largest);
     return TOKMAP_OK;
@@ -413,8 +389,7 @@ static void bos_insert(struct encoding *encoding)
 {
     const struct document_rules *rules = encoding->rules;
     const uint64_t count = encoding->count;
-    char *first = encoding->tokens->tokens + encoding->begin * rules->width;
-    uint8_t *counted = encoding->encoder->counted;
+    uint8_t *first = token_place(encoding, 0), *counted = encoding->encoder->counted.bytes;
     if (rules->bos_id == TOKMAP_NO_ID)
         return;
     encoding->bos_found = count && token_at(encoding, 0) == rules->bos_id;
@@ -451,7 +426,8 @@ static enum tokmap_status conversation_encode(struct encoding *encoding)
         return status;
     struct tokenizer_out out = out_here(encoding, &end);
     out.capacity = most;
-    status = chat_encode(encoding->encoder->state, chat, &out, encoding->encoder->counted, encoding->making.error);
+    status =
+        chat_encode(encoding->encoder->state, chat, &out, encoding->encoder->counted.bytes, encoding->making.error);
     if (status)
         return status;
     encoding->making.batch->counts.replaced += chat->lone;
@@ -480,25 +456,22 @@ static void roles_add(const struct encoding *encoding, uint64_t ones)
         return;
     }
     for (uint64_t i = 0; i < encoding->count; i++)
-        roles[CHAT_COUNTED_ROLE(encoder->counted[i])].counted += encoder->counted[i] & 1U;
+        roles[CHAT_COUNTED_ROLE(encoder->counted.bytes[i])].counted += encoder->counted.bytes[i] & 1U;
 }
 
 /* Sets the bits of the document's tokens. */
 static enum tokmap_status mask_add(struct encoding *encoding)
 {
     struct document_tokens *tokens = encoding->tokens;
-    const uint8_t *counted = encoding->encoder->counted;
-    const uint64_t end = encoding->begin + encoding->count;
-    uint8_t *grown = list_grow(tokens->mask, &tokens->capacity.mask, end / 8 + 1, 1);
-    if (!grown)
-        return error_set_memory(encoding->making.error, "the mask of a document", encoding->count);
-    tokens->mask = grown;
+    const uint8_t *counted = encoding->encoder->counted.bytes;
     uint64_t ones = 0;
+    if (!bytes_reserve(&tokens->mask, (encoding->begin + encoding->count) / 8 + 1))
+        return error_set_memory(encoding->making.error, "the mask of a document", encoding->count);
     for (uint64_t i = 0, at = encoding->begin; i < encoding->count; i++, at++) {
+        uint8_t *bits = &tokens->mask.bytes[at / 8];
         if (at % 8 == 0)
-            tokens->mask[at / 8] = 0;
-        tokens->mask[at / 8] =
-            (uint8_t)(tokens->mask[at / 8] & ~(1U << at % 8)) | (uint8_t)((counted[i] & 1U) << at % 8);
+            *bits = 0;
+        *bits = (uint8_t)(*bits & ~(1U << at % 8)) | (uint8_t)((counted[i] & 1U) << at % 8);
         ones += counted[i] & 1U;
     }
     tokens->counted += ones;
@@ -507,17 +480,18 @@ static enum tokmap_status mask_add(struct encoding *encoding)
     return TOKMAP_OK;
 }
 
-/* Decides to which set the document belongs that is number `number` of the batch. */
-static enum tokmap_status set_add(struct encoding *encoding, uint64_t number)
+/* Decides to which set the document belongs. */
+static enum tokmap_status set_add(struct encoding *encoding)
 {
-    struct document_tokens *tokens = encoding->tokens;
+    struct bytes_buffer *sets = &encoding->tokens->sets;
     uint32_t set;
-    uint8_t *sets = list_grow(tokens->sets, &tokens->capacity.sets, number + 1, sizeof *sets);
-    tokens->sets = sets ? sets : tokens->sets;
-    if (!sets || !split_choose(encoding->rules->split, encoding->document, &encoding->encoder->scratch, &set))
-        return error_set_memory(encoding->making.error, "the sets of documents", number);
-    sets[number] = (uint8_t)set;
-    return TOKMAP_OK;
+    uint8_t narrow;
+    if (!split_choose(encoding->rules->split, encoding->document, &encoding->encoder->scratch, &set))
+        return error_set_memory(encoding->making.error, "the sets of documents", sets->count);
+    narrow = (uint8_t)set;
+    return bytes_append(sets, &narrow, 1)
+               ? TOKMAP_OK
+               : error_set_memory(encoding->making.error, "the sets of documents", sets->count);
 }
 
 static enum tokmap_status content_encode(struct encoding *encoding)
@@ -538,7 +512,7 @@ static enum tokmap_status content_encode(struct encoding *encoding)
 }
 
 /* Encodes a document, and adds its tokens to those of the batch unless it is left out. */
-static enum tokmap_status document_encode(struct encoding *encoding, uint64_t number)
+static enum tokmap_status document_encode(struct encoding *encoding)
 {
     const struct document_rules *rules = encoding->rules;
     struct document_tokens *tokens = encoding->tokens;
@@ -559,18 +533,15 @@ static enum tokmap_status document_encode(struct encoding *encoding, uint64_t nu
     if (document_is_masked(rules->corpus))
         status = mask_add(encoding);
     if (!status && rules->split)
-        status = set_add(encoding, number);
-    uint64_t *ends = list_grow(tokens->ends, &tokens->capacity.ends, number + 1, sizeof *ends);
-    tokens->ends = ends ? ends : tokens->ends;
-    uint64_t *texts = list_grow(tokens->text_bytes, &tokens->capacity.text_bytes, number + 1, sizeof *texts);
-    tokens->text_bytes = texts ? texts : tokens->text_bytes;
-    if (!status && (!ends || !texts))
-        status = error_set_memory(encoding->making.error, "the documents of a batch", number);
+        status = set_add(encoding);
+    const uint64_t end = tokens->count + encoding->count;
+    if (!status && !(bytes_append(&tokens->ends, &end, sizeof end) &&
+                     bytes_append(&tokens->text_bytes, &encoding->text_bytes, sizeof encoding->text_bytes)))
+        status = error_set_memory(encoding->making.error, "the documents of a batch", tokens->ends.count);
     if (status)
         return status;
-    tokens->count += encoding->count;
-    tokens->ends[number] = tokens->count;
-    tokens->text_bytes[number] = encoding->text_bytes;
+    tokens->count = end;
+    tokens->tokens.count = (size_t)end * rules->width;
     fim_counts_add(&tokens->fim, &encoding->fim);
     tokens->bos_added += encoding->bos;
     tokens->eod_added += encoding->eod;
@@ -589,6 +560,7 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
     bool stopped = false;
+    tokens->tokens.count = tokens->ends.count = tokens->text_bytes.count = tokens->sets.count = 0;
     tokens->count = tokens->largest = tokens->counted = tokens->untaught = 0;
     tokens->eod_added = tokens->bos_added = tokens->eod_present = tokens->bos_present = 0;
     tokens->fim = (struct fim_counts){.psm = 0};
@@ -604,7 +576,7 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
                                     .text_bytes = document.bytes + document.second_bytes,
                                     .used = true};
         assert(!document.resumed && !document.unfinished);
-        status = document_encode(&encoding, kept);
+        status = document_encode(&encoding);
         stopped = encoding.making.stopped;
         if (status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT)
             corpus_error_add_place(batch, i, error);

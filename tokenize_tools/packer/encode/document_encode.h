@@ -44,19 +44,17 @@ struct document_encoder {
     struct tokenizer_state *state; /* NULL if there is no tokenizer */
     struct histogram *lengths;     /* of the documents, with BOS and EOD; NULL: not counted */
     struct chat_text chat;
-    uint8_t *counted; /* a byte for each token of a document */
-    uint64_t counted_capacity;
-    struct bytes_buffer scratch;
+    struct bytes_buffer counted, scratch; /* counted: has room for a byte for each token of a document */
 };
 void document_encoder_free(struct document_encoder *encoder); /* not what its first three fields point to */
 
 /* The tokens of a batch. Begins as zero bytes, and is used again for other batches. */
 struct document_tokens {
-    char *tokens;         /* `count` ids of rules->width bytes */
-    uint64_t *ends;       /* of each document of the batch, in tokens */
-    uint64_t *text_bytes; /* of the text of each document; of ids, 0 */
-    uint8_t *mask;        /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
-    uint8_t *sets;        /* the set of each document of the batch, with a split */
+    struct bytes_buffer tokens;     /* `count` ids of rules->width bytes */
+    struct bytes_buffer ends;       /* u64 of each document of the batch, in tokens */
+    struct bytes_buffer text_bytes; /* u64: of the text of each document; of ids, 0 */
+    struct bytes_buffer mask;       /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
+    struct bytes_buffer sets;       /* u8: the set of each document of the batch, with a split */
     uint64_t count, largest;
     uint64_t counted;                     /* tokens that count, if there is a mask */
     uint64_t untaught;                    /* conversations in which no token counts */
@@ -64,9 +62,6 @@ struct document_tokens {
     struct fim_counts fim;
     uint64_t eod_added, bos_added;     /* tokens that were added */
     uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
-    struct {
-        uint64_t tokens, ends, mask, text_bytes, sets;
-    } capacity; /* of these lists */
 };
 void document_tokens_free(struct document_tokens *tokens);
 /* Frees large memory, which one large document needed. */

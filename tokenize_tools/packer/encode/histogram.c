@@ -102,22 +102,41 @@ void lengths_of(const struct histogram *histogram, struct lengths *lengths)
     lengths->mean = (double)histogram->sum / (double)histogram->count;
 }
 
-size_t histogram_save(const struct histogram *histogram, uint64_t *cell, uint64_t (*into)[2], size_t room)
+/* Numbers beside the cells, as they are saved: after the last cell. */
+enum { SAVED_COUNT = CELLS, SAVED_LARGEST, SAVED_LOW, SAVED_HIGH };
+
+static bool pair_save(struct bytes_buffer *into, uint64_t cell, uint64_t number)
 {
-    size_t used = 0;
-    for (; *cell < CELLS && used < room; ++*cell) {
-        if (!histogram->cells[*cell])
-            continue;
-        into[used][0] = *cell;
-        into[used++][1] = histogram->cells[*cell];
-    }
-    return used;
+    const uint64_t pair[] = {cell, number};
+    return !number || bytes_append(into, pair, sizeof pair);
 }
 
-bool histogram_load(struct histogram *histogram, const uint64_t pair[2])
+bool histogram_save(const struct histogram *histogram, struct bytes_buffer *into)
 {
-    if (pair[0] >= CELLS)
-        return false;
-    histogram->cells[pair[0]] = pair[1];
-    return true;
+    bool good = pair_save(into, SAVED_COUNT, histogram->count) && pair_save(into, SAVED_LARGEST, histogram->largest) &&
+                pair_save(into, SAVED_LOW, (uint64_t)histogram->sum) &&
+                pair_save(into, SAVED_HIGH, (uint64_t)(histogram->sum >> 64));
+    for (uint64_t cell = 0; cell < CELLS && good; cell++)
+        good = pair_save(into, cell, histogram->cells[cell]);
+    return good;
+}
+
+bool histogram_load(struct histogram *histogram, const uint8_t *bytes, size_t count)
+{
+    for (size_t at = 0; at + 16 <= count; at += 16) {
+        const uint64_t cell = load64(bytes + at), number = load64(bytes + at + 8);
+        if (cell < CELLS)
+            histogram->cells[cell] = number;
+        else if (cell == SAVED_COUNT)
+            histogram->count = number;
+        else if (cell == SAVED_LARGEST)
+            histogram->largest = number;
+        else if (cell == SAVED_LOW)
+            histogram->sum = (histogram->sum >> 64 << 64) + number;
+        else if (cell == SAVED_HIGH)
+            histogram->sum = ((unsigned __int128)number << 64) + (uint64_t)histogram->sum;
+        else
+            return false;
+    }
+    return count % 16 == 0;
 }

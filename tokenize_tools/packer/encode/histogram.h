@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bytes_buffer.h"
+
 struct histogram {
     uint64_t *cells;
     uint64_t count, largest;
@@ -34,11 +36,11 @@ void histogram_merge(struct histogram *sum, const struct histogram *more);
  * 0 if nothing was counted. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint64_t per_thousand);
 
-/* Writes the cells that are not 0 to `into`, from cell *cell on, at most `room` pairs of a cell and its count; *cell
- * becomes the next one. Returns how many pairs; 0 at the end. Begins with *cell 0. */
-size_t histogram_save(const struct histogram *histogram, uint64_t *cell, uint64_t (*into)[2], size_t room);
-/* Takes such a pair. Returns false if there is no such cell. */
-bool histogram_load(struct histogram *histogram, const uint64_t pair[2]);
+/* Appends all that is not 0 as pairs of u64, a cell and its count. Returns false without memory. */
+bool histogram_save(const struct histogram *histogram, struct bytes_buffer *into);
+/* Takes such pairs, which replace what the histogram has, all of them or some. Returns false if they are no pairs of a
+ * histogram. */
+bool histogram_load(struct histogram *histogram, const uint8_t *bytes, size_t count);
 
 /* The lengths of documents, in tokens. */
 struct lengths {

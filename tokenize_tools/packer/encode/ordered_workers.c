@@ -38,6 +38,7 @@
 #include "corpus/corpus_range.h"
 #include "corpus/records.h"
 #include "platform/os.h"
+#include "text/decimal.h"
 
 #define SPARE_MOST 16 /* most items in addition to one per worker */
 
@@ -86,6 +87,46 @@ struct ordered_workers {
     bool lines_counted;
     uint64_t left_out; /* files and records, in committed batches; only the worker that has the turn uses it */
 };
+
+/* "0.1" becomes 100000 of SKIP_LIMIT_SHARES. */
+static bool share_parse(const char *text, size_t bytes, uint64_t *share)
+{
+    const char *point = memchr(text, '.', bytes);
+    const size_t whole_bytes = point ? (size_t)(point - text) : bytes, digits = point ? bytes - whole_bytes - 1 : 0;
+    uint64_t whole, part = 0, unit = SKIP_LIMIT_SHARES / 100;
+    if (!decimal_parse(text, whole_bytes, &whole) || whole > 100 || digits > 6 || (point && !digits))
+        return false;
+    if (digits && !decimal_parse(point + 1, digits, &part))
+        return false;
+    *share = whole * unit;
+    for (size_t i = 0; i < digits; i++)
+        unit /= 10;
+    *share += part * unit;
+    return *share <= SKIP_LIMIT_SHARES;
+}
+
+bool skip_limit_parse(const char *text, struct skip_limit *limit)
+{
+    const size_t bytes = strlen(text);
+    struct skip_limit read = {.given = true, .text = text};
+    read.is_share = bytes && text[bytes - 1] == '%';
+    if (read.is_share ? !share_parse(text, bytes - 1, &read.most) : !decimal_parse(text, bytes, &read.most))
+        return false;
+    *limit = read;
+    return true;
+}
+
+bool skip_limit_passed(const struct skip_limit *limit, uint64_t left_out, uint64_t kept, bool at_end)
+{
+    if (!limit->given)
+        return false;
+    if (!limit->is_share)
+        return left_out > limit->most;
+    const unsigned __int128 all = (unsigned __int128)left_out + kept;
+    if (!at_end && all < SKIP_LIMIT_EARLY)
+        return false;
+    return (unsigned __int128)left_out * SKIP_LIMIT_SHARES > all * limit->most * (at_end ? 1 : 2);
+}
 
 /* ---- items and turns ---- */
 
@@ -319,7 +360,7 @@ static void item_processed(struct ordered_workers *workers, struct queued_item *
 
 /* Called while the worker of workers->reader holds `reading`. It cannot deadlock: workers with earlier tickets need
  * neither that lock nor another item to be committed. Before ordered_workers_run(), the corpus goes to where a killed
- * process was (corpus_resume.h): there is no reader then, and no other batch either. */
+ * process was (corpus_range.h): there is no reader then, and no other batch either. */
 static void before_large(void *user)
 {
     struct ordered_workers *workers = user;

@@ -373,7 +373,7 @@ bool shard_set_can_save(const struct shard_set *set)
     return set->writer && !spill_bytes(&set->open.waiting);
 }
 
-enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
+enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, struct state_sink *sink,
                                   struct tokmap_error *error)
 {
     assert(shard_set_can_save(set));

@@ -77,7 +77,7 @@ struct shard_set_state {
 bool shard_set_can_save(const struct shard_set *set);
 /* Passes on what was added to the open shard since the last call, and states the rest. Increments are those of one
  * shard: state->shards is its number. Statuses: those of shard_writer_save(). */
-enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
+enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, struct state_sink *sink,
                                   struct tokmap_error *error);
 enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error);
 /* Removes, when the state of the last shard_set_save() is on storage, what only the state before it needed, the tokens

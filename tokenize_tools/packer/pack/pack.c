@@ -14,7 +14,6 @@
 #include "common/error.h"
 #include "corpus/corpus_range.h"
 #include "dedup/dedup_stages.h"
-#include "dedup/drop_names.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
 #include "format/shard_file.h"
@@ -25,9 +24,11 @@
 #include "pack_journal.h"
 #include "pack_output.h"
 #include "pack_stages.h"
+#include "shard_about.h"
 #include "shuffle/shuffle.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work/dropped_writer.h"
 #include "work/work_folder.h"
 
 /* Facts for the about sections of a set. */
@@ -38,7 +39,6 @@ struct set_of {
 
 /* The choice of documents that are left out. */
 struct dropping {
-    struct drop_filter *filter; /* NULL without options.drop */
     bool searches;              /* true if this process searches all inputs, and not tasks */
     struct scan_inputs inputs;  /* that the stages read */
     struct drop_options wanted; /* options of the stages */
@@ -60,30 +60,14 @@ struct pack {
     bool names;                   /* true if the files get their names here: neither in a dry run nor of a unit */
     bool finished;                /* true if a killed process has done all */
     struct pack_journal *journal; /* NULL if the work is not saved */
-    struct ordered_workers *workers;
+    struct pack_parts parts;
     struct pack_batches batches;
-    struct listed_search *listed; /* NULL without options.listed */
     struct dropping drop;
-    struct shuffle *shuffle; /* place of the documents between the batches and the sets; NULL: none */
     struct sorting sort;
     struct set_work *work; /* NULL for a single shard */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
-    uint32_t set_count;
 };
-
-static struct pack_parts parts_of(struct pack *pack)
-{
-    return (struct pack_parts){.sets = pack->sets,
-                               .set_count = pack->set_count,
-                               .lengths = &pack->batches.lengths,
-                               .result = pack->result,
-                               .open_tokens = &pack->batches.open_tokens,
-                               .workers = pack->workers,
-                               .listed = pack->listed,
-                               .drop = pack->drop.filter,
-                               .shuffle = pack->shuffle};
-}
 
 static enum tokmap_status batch_encode(void *self, struct work_item *item, struct tokmap_error *error)
 {
@@ -99,13 +83,12 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
 static enum tokmap_status batch_committed(void *self, struct work_item *item, struct tokmap_error *error)
 {
     struct pack *pack = self;
-    const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->listed ? listed_search_committed(pack->listed, item, error) : TOKMAP_OK;
-    if (!status && pack->drop.filter)
-        status = drop_filter_committed(pack->drop.filter, item, error);
-    if (!status && pack->drop.filter && drop_filter_is_full(pack->drop.filter))
-        status = pack_journal_flush(pack->journal, pack->drop.filter, error);
-    return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
+    enum tokmap_status status =
+        pack->parts.listed ? listed_search_committed(pack->parts.listed, item, error) : TOKMAP_OK;
+    if (!status && pack->parts.drop)
+        status = drop_filter_committed(pack->parts.drop, item, error);
+    return !status && pack->journal ? pack_journal_save(pack->journal, &pack->parts, &item->batch.place, error)
+                                    : status;
 }
 
 /* Makes the about section of a shard. A single shard has the totals of all inputs. */
@@ -113,7 +96,7 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 {
     const struct set_of *set_of = self;
     const struct pack *pack = set_of->pack;
-    return pack_output_about(pack->options, pack->result, set_of->number, pack->work ? shard : NULL, bytes);
+    return shard_about_text(pack->options, pack->result, set_of->number, pack->work ? shard : NULL, bytes);
 }
 
 /* Excludes the outputs: an output must not be read as an input, which would happen if it is in a folder that is an
@@ -158,7 +141,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
         pack_set_ending(options, i, endings[i]);
         list[i] = endings[i];
     }
-    pack->set_count = pack->sort.wanted ? 0 : sets;
+    pack->parts.set_count = pack->sort.wanted ? 0 : sets;
     const bool begun = pack->journal && pack_journal_folder(pack->journal);
     const struct set_work_options work = {.endings = list,
                                           .sets = sets,
@@ -191,9 +174,8 @@ static enum tokmap_status shuffle_place(void *owner, const char **folder, struct
 static enum tokmap_status shuffle_checkpoint(void *owner, struct tokmap_error *error)
 {
     struct pack *pack = owner;
-    const struct pack_parts parts = parts_of(pack);
     const struct corpus_place end = {.done = 1};
-    return pack->journal ? pack_journal_save(pack->journal, &parts, &end, error) : TOKMAP_OK;
+    return pack->journal ? pack_journal_save(pack->journal, &pack->parts, &end, error) : TOKMAP_OK;
 }
 
 static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *error)
@@ -217,7 +199,7 @@ static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *e
                                             .save = shuffle_checkpoint,
                                             .owner = pack};
     const enum tokmap_status status =
-        folder ? shuffle_open(&pack->shuffle, &shuffle, error) : error_set_memory(error, "a path", 0);
+        folder ? shuffle_open(&pack->parts.shuffle, &shuffle, error) : error_set_memory(error, "a path", 0);
     free(folder);
     return status;
 }
@@ -231,17 +213,18 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                              .prefix = options->prefix,
                                              .shard_tokens = options->shard_tokens ? options->shard_tokens : UINT64_MAX,
                                              .about = about_make};
-    for (uint32_t i = 0; i < pack->set_count && !status; i++) {
+    for (uint32_t i = 0; i < pack->parts.set_count && !status; i++) {
         struct shard_set_options set = common;
         pack->set_of[i] = (struct set_of){pack, i};
         set.number = i;
         set.user = &pack->set_of[i];
-        status = resumes(pack) ? shard_set_reopen(&pack->sets[i], &set, pack_journal_set(pack->journal, i), error)
-                               : shard_set_open(&pack->sets[i], &set, error);
+        status = resumes(pack)
+                     ? shard_set_reopen(&pack->sets[i], &set, &pack_journal_last(pack->journal)->sets[i], error)
+                     : shard_set_open(&pack->sets[i], &set, error);
     }
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
-    return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
+    return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->parts.workers), error);
 }
 
 /* Finds the documents that are left out, in the folder of the journal, which `corpus` is not to read; NULL: it is being
@@ -257,7 +240,7 @@ static enum tokmap_status drop_search(struct pack *pack, struct corpus *corpus, 
                          "--dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
                          "one of them can be read only once; save it in a file first");
     *stages = (struct dedup_stages){
-        .scanning = pack_scan_options(options), .units = &all, .whole = &drop->inputs, .tasks = 1};
+        .scanning = pack_scan_options(options), .units = &all, .whole = &drop->inputs, .share = {.tasks = 1}};
     drop->wanted = *options->drop;
     drop->wanted.ngrams = drop->wanted.minhash ? drop->wanted.ngrams : NULL;
     stages->scanning.stage.drop = &drop->wanted;
@@ -278,9 +261,8 @@ static enum tokmap_status drop_search(struct pack *pack, struct corpus *corpus, 
 static enum tokmap_status documents_compare(void *self, const struct drop_source **found, struct tokmap_error *error)
 {
     struct pack *pack = self;
-    const struct pack_parts parts = parts_of(pack);
     *found = &pack->drop.source;
-    const enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
+    const enum tokmap_status status = pack_journal_save_now(pack->journal, &pack->parts, error);
     return status ? status : drop_search(pack, NULL, error);
 }
 
@@ -307,16 +289,16 @@ static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *erro
                                              .source = options->unit ? options->unit->drops
                                                        : first       ? &pack->drop.source
                                                                      : NULL,
-                                             .compare = drop_may_compare(pack) ? documents_compare : NULL,
+                                             .compare =
+                                                 drop_may_compare(pack) || resumes(pack) ? documents_compare : NULL,
                                              .self = pack,
                                              .sync = options->sync,
-                                             .items = ordered_workers_item_count(pack->workers),
-                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
-                                             .saves = pack->journal != NULL};
-    struct corpus *corpus = ordered_workers_corpus(pack->workers);
+                                             .items = ordered_workers_item_count(pack->parts.workers),
+                                             .resume = resumes(pack) ? &pack_journal_last(pack->journal)->drop : NULL};
+    struct corpus *corpus = ordered_workers_corpus(pack->parts.workers);
     enum tokmap_status status = first ? drop_search(pack, corpus, error) : TOKMAP_OK;
     if (!status)
-        status = drop_filter_new(&pack->drop.filter, &drop, error);
+        status = drop_filter_new(&pack->parts.drop, &drop, error);
     return status ? status : outputs_exclude(pack, corpus, error); /* with the list of dropped documents now */
 }
 
@@ -329,16 +311,16 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
     struct pack_result *last = calloc(1, sizeof *last);
     if (!last)
         return error_set_memory(error, "the report", sizeof *last);
-    *last = *pack_journal_result(pack->journal);
-    pack->finished = pack_journal_is_named(pack->journal, pack->set_count, last);
+    *last = pack_journal_last(pack->journal)->result;
+    pack->finished = pack_journal_is_named(pack->journal, pack->parts.set_count, last);
     if (pack->finished) {
-        pack_journal_result_set(pack->journal, last);
+        pack_journal_last(pack->journal)->result = *last;
         pack_output_settle(pack->options);
     }
     free(last);
     if (pack->finished || status == TOKMAP_ERROR_EXISTS)
         return pack->finished ? TOKMAP_OK : status;
-    for (uint32_t i = 0; i < pack->set_count; i++) {
+    for (uint32_t i = 0; i < pack->parts.set_count; i++) {
         shard_set_leave(pack->sets[i]);
         pack->sets[i] = NULL;
     }
@@ -352,7 +334,7 @@ static enum tokmap_status sets_commit(struct pack *pack, uint64_t *shards, struc
 {
     struct pack_result *result = pack->result;
     enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t i = 0; i < pack->set_count && !status; i++) {
+    for (uint32_t i = 0; i < pack->parts.set_count && !status; i++) {
         struct shard_set *set = pack->sets[i];
         pack->sets[i] = NULL;
         status = shard_set_commit(set, &result->sets[i], error);
@@ -370,7 +352,7 @@ static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *er
     pack->sort.is_recorded = true;
     histogram_merge(unit->lengths, &pack->batches.lengths);
     const enum tokmap_status status =
-        unit->committed(unit->user, pack->result, &pack->sort.sorted, pack->listed, error);
+        unit->committed(unit->user, pack->result, &pack->sort.sorted, pack->parts.listed, error);
     if (status)
         return status;
     set_work_tidy(pack->work);
@@ -385,7 +367,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     const struct pack_options *options = pack->options;
     struct pack_result *result = pack->result;
     uint64_t shards[SPLIT_SETS_MOST];
-    struct dropped_writer *list = pack->drop.filter ? drop_filter_list(pack->drop.filter) : NULL;
+    struct dropped_writer *list = pack->parts.drop ? drop_filter_list(pack->parts.drop) : NULL;
     bool visible = false;
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
     if (!status && !pack->names)
@@ -409,39 +391,27 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     return status;
 }
 
-static enum tokmap_status batches_make(struct pack *pack, struct tokmap_error *error)
-{
-    const struct pack_batches_to to = {.workers = pack->workers,
-                                       .listed = pack->listed,
-                                       .drop = pack->drop.filter,
-                                       .shuffle = pack->shuffle,
-                                       .sets = pack->sets,
-                                       .writes = pack->writes};
-    return pack_batches_make(&pack->batches, &to, error);
-}
-
 /* Packs all inputs, or those that a killed process has not packed. */
 static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error)
 {
-    const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = TOKMAP_OK;
     if (pack->finished) {
         const struct pack_parts report = {
-            .lengths = parts.lengths, .result = parts.result, .open_tokens = parts.open_tokens};
+            .lengths = &pack->batches.lengths, .result = pack->result, .open_tokens = &pack->batches.open_tokens};
         status = pack_journal_report(pack->journal, &report, error);
         pack_batches_end(&pack->batches);
         return status;
     }
     if (resumes(pack)) {
-        status = pack_journal_restore(pack->journal, &parts, error);
+        status = pack_journal_restore(pack->journal, &pack->parts, error);
     } else if (pack->options->corpus.range.begin && !pack->options->corpus.range.groups) {
         uint64_t carried;
-        status = corpus_range_begin(ordered_workers_corpus(pack->workers), &carried, error);
-        parts.result->counts.stream_bytes += carried;
-        parts.result->counts.stored_bytes -= pack->options->corpus.range.begin; /* the end of the file counts all */
+        status = corpus_range_begin(ordered_workers_corpus(pack->parts.workers), &carried, error);
+        pack->result->counts.stream_bytes += carried;
+        pack->result->counts.stored_bytes -= pack->options->corpus.range.begin; /* the end of the file counts all */
     }
     if (!status)
-        status = ordered_workers_run(pack->workers, error);
+        status = ordered_workers_run(pack->parts.workers, error);
     if (!status)
         pack_batches_end(&pack->batches);
     return status;
@@ -450,16 +420,15 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
 /* Writes the shuffled or sorted documents, and makes the last checkpoint. */
 static enum tokmap_status documents_finish(struct pack *pack, struct tokmap_error *error)
 {
-    const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->drop.filter ? drop_filter_check(pack->drop.filter, error) : TOKMAP_OK;
-    if (!status && pack->listed && !pack->finished && (pack->names || !pack->writes))
-        status = listed_search_check(pack->listed, pack->options->corpus.skip, error);
+    enum tokmap_status status = pack->parts.drop ? drop_filter_check(pack->parts.drop, error) : TOKMAP_OK;
+    if (!status && pack->parts.listed && !pack->finished && (pack->names || !pack->writes))
+        status = listed_search_check(pack->parts.listed, pack->options->corpus.skip, error);
     if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* the findings are about other inputs */
         pack_journal_drop(pack->journal);
     if (!status && pack->sort.wanted)
-        status = shuffle_sort(pack->shuffle, pack->options->sync, &pack->sort.sorted, error);
-    else if (!status && pack->shuffle)
-        status = shuffle_finish(pack->shuffle, pack->sets, error);
+        status = shuffle_sort(pack->parts.shuffle, pack->options->sync, &pack->sort.sorted, error);
+    else if (!status && pack->parts.shuffle)
+        status = shuffle_finish(pack->parts.shuffle, pack->sets, error);
     if (pack->sort.wanted) /* a checkpoint may have counted them */
         memset(pack->result->sets, 0, sizeof pack->result->sets);
     for (uint64_t i = 0; i < pack->sort.sorted.count; i++) {
@@ -468,9 +437,9 @@ static enum tokmap_status documents_finish(struct pack *pack, struct tokmap_erro
         set->tokens += pack->sort.sorted.chunks[i].tokens;
     }
     if (!status && pack->journal && !pack->finished)
-        status = pack_journal_finish(pack->journal, &parts, error);
-    if (!status && pack->shuffle && !pack->sort.wanted)
-        status = shuffle_end(pack->shuffle, pack->journal ? pack_journal_folder(pack->journal) : NULL,
+        status = pack_journal_finish(pack->journal, &pack->parts, error);
+    if (!status && pack->parts.shuffle && !pack->sort.wanted)
+        status = shuffle_end(pack->parts.shuffle, pack->journal ? pack_journal_folder(pack->journal) : NULL,
                              pack->options->sync, error);
     return status;
 }
@@ -485,10 +454,10 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
         result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
         result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
     }
-    if (!status && pack->drop.filter)
-        status = drop_filter_finish(pack->drop.filter, &result->dropped, error);
+    if (!status && pack->parts.drop)
+        status = drop_filter_finish(pack->parts.drop, &result->dropped, error);
     if (!status && !pack->finished)
-        status = pack_accounts_check(options, pack->sets, pack->set_count, result, error);
+        status = pack_accounts_check(options, pack->sets, pack->parts.set_count, result, error);
     if (!status && pack->journal)
         pack_journal_settle(pack->journal);
     return status;
@@ -511,9 +480,9 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     const bool failed = status != TOKMAP_OK, complete = !failed || status == TOKMAP_ERROR_EXISTS;
     const bool keep = failed && pack->journal && pack_journal_kept(pack->journal);
     pack->result->kept = keep;
-    for (uint32_t i = 0; i < pack->set_count; i++)
+    for (uint32_t i = 0; i < pack->parts.set_count; i++)
         (keep ? shard_set_leave : shard_set_abandon)(pack->sets[i]);
-    (keep ? drop_filter_leave : drop_filter_free)(pack->drop.filter);
+    (keep ? drop_filter_leave : drop_filter_free)(pack->parts.drop);
     pack_journal_close(pack->journal, !failed);
     (keep ? set_work_leave : set_work_abandon)(pack->work); /* the lock goes last */
     if (!pack->names || !complete)
@@ -549,7 +518,7 @@ static enum tokmap_status work_begin(struct pack *pack, const char *const *opera
     pack_batches_begin(&pack->batches, options, pack->result);
     pack_batches_corpus(&pack->batches, &workers.corpus);
     pack->drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, pack};
-    enum tokmap_status status = ordered_workers_new(&pack->workers, &workers, operands, count, error);
+    enum tokmap_status status = ordered_workers_new(&pack->parts.workers, &workers, operands, count, error);
     if (!status && pack->writes && pack_journal_is_needed(options, drop_may_search(pack)))
         status = pack_journal_open(&pack->journal, options, operands, count, pack->names, error);
     if (!status && pack->writes)
@@ -563,11 +532,12 @@ static enum tokmap_status steps_make(struct pack *pack, struct tokmap_error *err
     const struct pack_options *options = pack->options;
     enum tokmap_status status = TOKMAP_OK;
     if (options->listed && !pack->finished)
-        status = listed_search_new(&pack->listed, options->listed, ordered_workers_item_count(pack->workers),
-                                   &pack->result->listed, pack->journal != NULL, error);
+        status =
+            listed_search_new(&pack->parts.listed, options->listed, ordered_workers_item_count(pack->parts.workers),
+                              &pack->result->listed, pack->journal != NULL, error);
     if (!status && options->drop && !pack->finished)
         status = drop_open(pack, error);
-    return status ? status : batches_make(pack, error);
+    return status ? status : pack_batches_make(&pack->batches, &pack->parts, error);
 }
 
 /* Frees everything, after which the output is complete, or left for the next attempt. */
@@ -575,15 +545,15 @@ static void work_end(struct pack *pack, enum tokmap_status status)
 {
     histogram_free(&pack->batches.lengths);
     if (!pack->sort.wanted) /* its files are in the folder that is removed */
-        shuffle_free(pack->shuffle);
+        shuffle_free(pack->parts.shuffle);
     dedup_stages_free(&pack->drop.stages);
     output_close(pack, status);
-    if (pack->sort.wanted && pack->shuffle && status && !pack->result->kept && !pack->sort.is_recorded)
-        shuffle_remove(pack->shuffle);
+    if (pack->sort.wanted && pack->parts.shuffle && status && !pack->result->kept && !pack->sort.is_recorded)
+        shuffle_remove(pack->parts.shuffle);
     if (pack->sort.wanted)
-        shuffle_free(pack->shuffle);
-    listed_search_free(pack->listed);
-    ordered_workers_free(pack->workers);
+        shuffle_free(pack->parts.shuffle);
+    listed_search_free(pack->parts.listed);
+    ordered_workers_free(pack->parts.workers);
 }
 
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
@@ -597,6 +567,10 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                         .names = writes && !unit,
                         .sort.wanted = unit && options->shuffle,
                         .drop.searches = writes && !unit && options->drop};
+    pack.parts = (struct pack_parts){.sets = pack.sets,
+                                     .lengths = &pack.batches.lengths,
+                                     .result = result,
+                                     .open_tokens = &pack.batches.open_tokens};
     assert(options->threads && options->threads <= PACK_THREADS_MOST);
     assert(options->prefix || options->dry_run);
     assert(options->tokenizer || (options->vocabulary && options->corpus.content == CORPUS_CONTENT_IDS));

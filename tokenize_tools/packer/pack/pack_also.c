@@ -24,11 +24,6 @@ struct also_next {
     struct also_written sums[PACK_ALSO_MOST]; /* sums of the files before it */
 };
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
-}
-
 bool pack_also_begun(const char *prefix)
 {
     struct os_stat found;
@@ -56,8 +51,9 @@ enum tokmap_status pack_also_begin(const struct pack_options *options, const cha
                                    const struct pack_result *result, struct tokmap_error *error)
 {
     struct stage_id begun, next;
+    assert(options->also && folder);
     if (!id_make(&begun, options, folder, BEGUN) || !id_make(&next, options, folder, NEXT))
-        return no_memory(error);
+        return error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
     stage_remove(&next);
     return stage_write(&begun, result, sizeof *result, options->sync, error);
 }
@@ -66,8 +62,9 @@ enum tokmap_status pack_also_read(const struct pack_options *options, const char
                                   struct tokmap_error *error)
 {
     struct stage_id id;
-    return id_make(&id, options, folder, BEGUN) ? stage_section_read(&id, 0, result, sizeof *result, error)
-                                                : no_memory(error);
+    return id_make(&id, options, folder, BEGUN)
+               ? stage_section_read(&id, 0, result, sizeof *result, error)
+               : error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
 }
 
 enum tokmap_status pack_also_end(const struct pack_options *options, const char *folder, struct tokmap_error *error)
@@ -76,7 +73,7 @@ enum tokmap_status pack_also_end(const struct pack_options *options, const char 
     char *path = id_make(&begun, options, folder, BEGUN) ? stage_path(&begun) : NULL;
     if (!path || !id_make(&next, options, folder, NEXT)) {
         free(path);
-        return no_memory(error);
+        return error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
     }
     int system = os_unlink(path);
     if (!system && options->sync)
@@ -164,7 +161,8 @@ static enum tokmap_status set_write(struct also_writing *writing, uint32_t set, 
             (void)snprintf(ending, sizeof ending, "%s%s-%05" PRIu64, options->split ? "." : "",
                            options->split ? options->split->sets[set].name : "", k);
         char *prefix = path_ended(options->prefix, ending);
-        status = prefix ? shard_write(writing, prefix, error) : no_memory(error);
+        status = prefix ? shard_write(writing, prefix, error)
+                        : error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
         free(prefix);
     }
     return status;
@@ -178,7 +176,7 @@ enum tokmap_status pack_also_write(const struct pack_options *options, const cha
     enum tokmap_status status = TOKMAP_OK;
     const bool begun = folder && pack_also_begun(options->prefix);
     if (folder && !id_make(&writing.id, options, folder, NEXT))
-        status = no_memory(error);
+        status = error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
     if (!status && begun)
         status = stage_section_read(&writing.id, 0, &writing.next, sizeof writing.next, error);
     writing.saved = begun && !status && !writing.next.refused;

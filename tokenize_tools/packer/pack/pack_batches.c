@@ -17,7 +17,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
-#include "engine/text_cuts.h"
+#include "engine/cut_tokenizer.h"
 #include "pack_output.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
@@ -94,8 +94,9 @@ static enum tokmap_status group_write(struct pack_batches *batches, const struct
     const struct corpus_document *documents = batch->documents + group->first;
     const struct tokenizer_out *out = &output->out;
     const uint32_t width = batches->tokenizer.width;
-    const uint8_t *sets = batches->options->split ? output->documents.sets : NULL;
-    const uint64_t *text_bytes = batches->one_by_one ? output->documents.text_bytes : output->text_bytes;
+    const uint8_t *sets = batches->options->split ? output->documents.sets.bytes : NULL;
+    const uint64_t *text_bytes =
+        batches->one_by_one ? (const void *)output->documents.text_bytes.bytes : output->text_bytes;
     uint64_t base = 0;
     enum tokmap_status status = TOKMAP_OK;
     assert(group->first + group->count <= batch->document_count);
@@ -125,11 +126,11 @@ static enum tokmap_status group_write(struct pack_batches *batches, const struct
                                          .from = first,
                                          .text_bytes = text_bytes + i,
                                          .largest = out->largest,
-                                         .mask = output->documents.mask,
+                                         .mask = output->documents.mask.bytes,
                                          .mask_first = base};
         const uint32_t set = sets ? sets[i] : 0;
-        status = batches->to.shuffle ? shuffle_add(batches->to.shuffle, set, &run, error)
-                                     : shard_set_add(batches->to.sets[set], &run, error);
+        status = batches->parts->shuffle ? shuffle_add(batches->parts->shuffle, set, &run, error)
+                                         : shard_set_add(batches->parts->sets[set], &run, error);
         base = end;
         i = next;
     }
@@ -221,7 +222,7 @@ static enum tokmap_status worker_begin(const struct pack_batches *batches, struc
         return error_set_memory(error, "the lengths of documents", 0);
     worker->documents.rules = &batches->rules;
     worker->documents.state = worker->state;
-    worker->documents.lengths = batches->to.writes ? NULL : &worker->lengths;
+    worker->documents.lengths = !batches->options->dry_run ? NULL : &worker->lengths;
     return status;
 }
 
@@ -229,10 +230,10 @@ static enum tokmap_status worker_begin(const struct pack_batches *batches, struc
 static enum tokmap_status documents_drop(const struct pack_batches *batches, struct work_item *item,
                                          struct tokmap_error *error)
 {
-    const struct pack_batches_to *to = &batches->to;
-    enum tokmap_status status = to->listed ? listed_search_batch(to->listed, item, error) : TOKMAP_OK;
-    if (!status && to->drop)
-        status = drop_filter_batch(to->drop, to->workers, item, error);
+    const struct pack_parts *parts = batches->parts;
+    enum tokmap_status status = parts->listed ? listed_search_batch(parts->listed, item, error) : TOKMAP_OK;
+    if (!status && parts->drop)
+        status = drop_filter_batch(parts->drop, parts->workers, item, error);
     return status;
 }
 
@@ -249,7 +250,7 @@ static enum tokmap_status texts_encode(struct pack_batches *batches, struct work
     output->pending = false;
     for (uint64_t document = 0, at = 0; document < item->batch.document_count && !status;) {
         if (output->pending) {
-            if (!ordered_workers_wait_turn(batches->to.workers, item))
+            if (!ordered_workers_wait_turn(batches->parts->workers, item))
                 return TOKMAP_OK;
             status = group_write(batches, &item->batch, output, error);
         }
@@ -264,9 +265,9 @@ static enum tokmap_status texts_encode(struct pack_batches *batches, struct work
             corpus_error_add_place(&item->batch, group->first + output->out.failed, error);
         output->tokens += output->out.count;
         output->largest = max64(output->largest, output->out.largest);
-        if (!status && !batches->to.writes)
+        if (!status && batches->options->dry_run)
             lengths_count(&worker->lengths, &item->batch, output);
-        output->pending = batches->to.writes;
+        output->pending = !batches->options->dry_run;
     }
     return status;
 }
@@ -286,16 +287,17 @@ static enum tokmap_status one_by_one_encode(struct pack_batches *batches, struct
     output->tokens = tokens->count;
     output->largest = tokens->largest;
     output->group = (struct group){.count = item->batch.document_count};
-    output->out.tokens = tokens->tokens;
-    output->out.ends = tokens->ends;
+    output->out.tokens = (char *)tokens->tokens.bytes;
+    output->out.ends = (void *)tokens->ends.bytes;
     output->out.count = tokens->count;
     output->out.largest = tokens->largest;
-    output->pending = batches->to.writes && item->batch.document_count;
+    output->pending = !batches->options->dry_run && item->batch.document_count;
     return status;
 }
 
 enum tokmap_status pack_batch_encode(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error)
 {
+    assert(item->worker < batches->thread_count);
     return batches->one_by_one ? one_by_one_encode(batches, item, error) : texts_encode(batches, item, error);
 }
 
@@ -403,12 +405,13 @@ static enum tokmap_status output_make(const struct pack_batches *batches, struct
     return TOKMAP_OK;
 }
 
-enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct pack_batches_to *to,
+enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct pack_parts *parts,
                                      struct tokmap_error *error)
 {
-    const uint32_t threads = batches->options->threads, items = ordered_workers_item_count(to->workers);
+    const uint32_t threads = batches->options->threads, items = ordered_workers_item_count(parts->workers);
     enum tokmap_status status = TOKMAP_OK;
-    batches->to = *to;
+    batches->parts = parts;
+    assert(!batches->threads && !batches->outputs && !batches->lengths.cells);
     batches->threads = calloc(threads, sizeof *batches->threads);
     batches->outputs = calloc(items, sizeof *batches->outputs);
     if (!batches->threads || !batches->outputs || !histogram_new(&batches->lengths))
@@ -444,8 +447,8 @@ void pack_batches_free(struct pack_batches *batches)
         free(batches->outputs[i].out.ends);
         free(batches->outputs[i].text_bytes);
     }
-    for (uint32_t i = 0; batches->one_by_one && batches->outputs && i < ordered_workers_item_count(batches->to.workers);
-         i++)
+    for (uint32_t i = 0;
+         batches->one_by_one && batches->outputs && i < ordered_workers_item_count(batches->parts->workers); i++)
         document_tokens_free(&batches->outputs[i].documents);
     free(batches->threads);
     free(batches->outputs);

@@ -11,14 +11,17 @@
 #include "packing_options.h"
 #include "shuffle/shuffle.h"
 
-/* Steps that the batches go through. */
-struct pack_batches_to {
+/* Parts of the work: the batches go through them, and the journal saves and restores them. */
+struct pack_parts {
+    struct shard_set *const *sets;
+    uint32_t set_count;
+    struct histogram *lengths;
+    struct pack_result *result;
+    uint64_t *open_tokens;
     struct ordered_workers *workers;
     struct listed_search *listed; /* NULL: no lists name documents */
-    struct drop_filter *drop;     /* NULL: no document is left out */
-    struct shuffle *shuffle;      /* NULL: the documents go to the sets as they come */
-    struct shard_set *const *sets;
-    bool writes; /* False for a dry run */
+    struct drop_filter *drop;     /* NULL: no document is dropped */
+    struct shuffle *shuffle;      /* NULL: the documents have the order of the inputs */
 };
 
 struct pack_batches {
@@ -28,7 +31,7 @@ struct pack_batches {
     bool one_by_one;                 /* true if documents are encoded one by one */
     struct document_rules rules;     /* rules for encoding them so */
     uint64_t batch_bytes;
-    struct pack_batches_to to;
+    const struct pack_parts *parts;
     struct worker *threads;
     uint32_t thread_count;
     struct output *outputs; /* memory of the work items */
@@ -43,9 +46,9 @@ void pack_batches_begin(struct pack_batches *batches, const struct pack_options 
 /* Says how the corpus must make batches. */
 void pack_batches_corpus(struct pack_batches *batches, struct corpus_options *corpus);
 
-/* Makes the memory, before the first batch. pack_batches_free() frees it, but for `lengths`, also after a failure.
- * Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct pack_batches_to *to,
+/* Makes the memory, before the first batch; the parts must stay valid. pack_batches_free() frees it, but for `lengths`,
+ * also after a failure. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct pack_parts *parts,
                                      struct tokmap_error *error);
 void pack_batches_free(struct pack_batches *batches);
 

@@ -134,6 +134,7 @@ static void reading_facts(struct pack_facts *facts, const struct corpus_options 
 {
     static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc", "text"};
     static const char *const contents[] = {"text", "ids", "prompts", "messages"};
+    assert(corpus->format < CORPUS_FORMATS && corpus->content < sizeof contents / sizeof contents[0]);
     choice_fact(facts, "--input-format", formats, corpus->format);
     choice_fact(facts, "kind of content", contents, corpus->content);
     text_fact(facts, "--field", corpus->field);

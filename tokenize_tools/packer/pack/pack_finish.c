@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,24 +24,27 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "dedup/drop_finish.h"
-#include "dedup/drop_names.h"
+#include "encode/document_encode.h"
 #include "format/index_reader.h"
+#include "format/index_writer.h"
 #include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
+#include "format/shard_ranges.h"
 #include "output_names.h"
 #include "pack_also.h"
-#include "pack_clear.h"
 #include "pack_output.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
+#include "shard_about.h"
 #include "skipped_items.h"
 #include "text/path.h"
+#include "tokmap/tokmap.h"
 #include "unit_record.h"
-#include "work/origin_shift.h"
+#include "work/dropped_writer.h"
 #include "work/set_commit.h"
-#include "work/unit_names.h"
 #include "work/work_folder.h"
+#include "work/work_units.h"
 
 struct finish {
     const struct pack_options *options;
@@ -52,6 +56,98 @@ struct finish {
     uint64_t shards[SPLIT_SETS_MOST]; /* shards of each set so far */
     struct hash_state *contents[SPLIT_SETS_MOST];
 };
+
+/* ---- the record numbers of an index whose writer began inside an input file ---- */
+
+static enum tokmap_status damaged(const struct index *index, uint64_t at, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, at,
+                     "the section origin of this index is damaged; pack the inputs again");
+}
+
+/* Writes the section origin with other record numbers. */
+static enum tokmap_status origin_write(const struct index *from, const struct index_entry *entry, uint64_t records,
+                                       struct index_writer *into, int *system, struct tokmap_error *error)
+{
+    struct origin_head head;
+    const uint8_t *bytes = from->bytes + entry->offset;
+    const enum tokmap_status status = index_present(from, entry->offset, entry->bytes, error);
+    if (status)
+        return status;
+    if (entry->bytes < sizeof head || hash64(bytes, entry->bytes) != entry->hash)
+        return damaged(from, entry->offset, error);
+    memcpy(&head, bytes, sizeof head);
+    if (head.runs > (entry->bytes - sizeof head) / sizeof(struct origin_run))
+        return damaged(from, entry->offset, error);
+    *system = index_writer_begin(into, SECTION_ORIGIN);
+    if (!*system)
+        *system = index_writer_add(into, bytes, sizeof head);
+    uint64_t at = sizeof head;
+    for (uint64_t i = 0; i < head.runs && !*system; i++, at += sizeof(struct origin_run)) {
+        struct origin_run run;
+        memcpy(&run, bytes + at, sizeof run);
+        if (add_overflows(run.record, records, &run.record))
+            return damaged(from, entry->offset + at, error);
+        *system = index_writer_add(into, &run, sizeof run);
+    }
+    if (!*system)
+        *system = index_writer_add(into, bytes + at, (size_t)(entry->bytes - at));
+    if (!*system)
+        *system = index_writer_end(into);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status sections_write(const struct index *from, uint64_t records, int fd, int *system,
+                                         struct tokmap_error *error)
+{
+    struct index_writer writer;
+    enum tokmap_status status = TOKMAP_OK;
+    *system = index_writer_init(&writer, fd);
+    if (*system)
+        return TOKMAP_OK;
+    for (uint32_t i = 0; i < index_sections(from) && !status && !*system; i++) {
+        struct index_entry entry;
+        index_section_entry(from, i, &entry);
+        status = entry.type == SECTION_ORIGIN ? origin_write(from, &entry, records, &writer, system, error)
+                                              : index_copy_section(from, &entry, &writer, system, error);
+    }
+    if (!status && !*system)
+        *system = index_writer_finish(&writer);
+    index_writer_free(&writer);
+    return status;
+}
+
+/* Writes the index `from` to the new file `into`, with `records` added to the record of every run of the section
+ * origin. All other sections keep their bytes. An older file `into` is replaced. No other process uses the names. */
+static enum tokmap_status origin_shift(const char *from, const char *into, uint64_t records, bool sync,
+                                       struct tokmap_error *error)
+{
+    struct index index;
+    int fd = -1, system = 0;
+    enum tokmap_status status = index_open(&index, from, error);
+    if (status)
+        return status;
+    char *partial = path_ended(into, ".partial");
+    if (!partial)
+        status = error_set_memory(error, "a path", 0);
+    else
+        (void)os_unlink(partial); /* of a process that was killed */
+    if (!status)
+        system = os_open(partial, OS_WRITE_NEW, &fd);
+    if (!status && !system)
+        status = sections_write(&index, records, fd, &system, error);
+    if (!status && !system)
+        system = name_file(fd, partial, into, sync, NULL);
+    if (fd >= 0)
+        os_close(fd);
+    if (system)
+        status = error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the index cannot be written");
+    if (status && partial && fd >= 0)
+        (void)os_unlink(partial);
+    index_close(&index);
+    free(partial);
+    return status;
+}
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
@@ -471,17 +567,17 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
     if (!unit_record_key(options, &key))
         return no_memory(error);
     struct unit_result *record = malloc(sizeof *record);
-    enum tokmap_status status = record ? taker->begin(options->user, error) : no_memory(error);
+    enum tokmap_status status = record ? taker->begin(taker->user, error) : no_memory(error);
     for (uint64_t i = 0; i < units->count && !status; i++) {
         const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                      : unit_record_read(&id, record, NULL, NULL, error);
         if (!status)
-            status = skipped_items_read(folder, key, i, &record->skipped, taker, options->user, error);
+            status = skipped_items_read(folder, key, i, &record->skipped, taker, error);
     }
     free(record);
-    return status ? status : taker->end(options->user, error);
+    return status ? status : taker->end(taker->user, error);
 }
 
 /* ---- files of other projects ---- */
@@ -540,6 +636,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     struct dropped_writer *dropped = NULL;
     const struct drop_stage stage = pack_scan_options(options).stage;
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
+    assert(options->shard_tokens && options->unit_bytes && units->count && !options->unit);
+    assert((options->drop != NULL) == (found->scans != NULL));
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
     if (!status && !finish.record)
@@ -569,4 +667,121 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         hash_state_free(finish.contents[i]);
     free(finish.record);
     return status || options->also ? status : pack_clear_work(folder, options->sync, error);
+}
+
+/* ---- the same output, made before ---- */
+
+bool pack_inputs_hash(const struct work_units *units, char hex[33])
+{
+    struct hash_state *state = hash_state_new();
+    bool good = state != NULL;
+    for (uint64_t i = 0; i < units->file_count && good; i++) {
+        char *shown = remote_shown(units->paths[i]);
+        good = shown != NULL;
+        if (good)
+            hash_state_add(state, shown, strlen(shown) + 1);
+        free(shown);
+    }
+    if (good) {
+        uint8_t stored[16];
+        hash128_store(hash_state_128(state), stored);
+        hash128_hex(stored, hex);
+    }
+    hash_state_free(state);
+    return good;
+}
+
+/* Returns true if no input has changed since the output got its name. */
+static bool inputs_are_older(const struct work_units *units, uint64_t named_ns)
+{
+    struct os_stat stat;
+    for (uint64_t i = 0; i < units->file_count; i++) /* an older file may replace one: its change is newer */
+        if (!remote_kind(units->paths[i]) &&
+            (os_stat(units->paths[i], &stat) || stat.modified_ns > named_ns || stat.changed_ns > named_ns))
+            return false;
+    return true;
+}
+
+/* Returns true if a shard of set `set` was made with these options: its about section is that of such a shard, up to
+ * the totals, which are its last member. */
+static bool about_is_same(const struct pack_options *options, uint32_t set, const struct index *index)
+{
+    static const struct pack_result no_result;
+    static const struct shard_totals no_totals;
+    const char *there;
+    uint64_t there_bytes, bytes;
+    char *own = shard_about_text(options, &no_result, set, &no_totals, &bytes);
+    const char *totals = own;
+    for (const char *next = own; next && (next = strstr(next, "\"totals\""));)
+        totals = next++;
+    const size_t same = own ? (size_t)(totals - own) : 0;
+    const bool good = same && !index_about(index, &there, &there_bytes, NULL) && there_bytes > same &&
+                      !memcmp(there, own, same) && (options->seal != NULL) == (index->sealed_bytes != 0);
+    free(own);
+    return good;
+}
+
+/* Returns true if a file exists, and its size. Frees the path. */
+static bool is_there(char *path, uint64_t *bytes)
+{
+    struct os_stat found = {0};
+    const bool there = path && !os_stat(path, &found);
+    *bytes = found.bytes;
+    free(path);
+    return there;
+}
+
+/* Returns true if the tokens and the mask of a shard are there, whole. */
+static bool tokens_are_there(const char *path, const struct index *index)
+{
+    uint64_t bytes;
+    for (enum shard_file file = 0; file < SHARD_FILES; file++)
+        if (shard_has_file(index, file) &&
+            !(is_there(shard_file_beside(path, file, SHARD_FINAL), &bytes) && bytes == shard_file_size(index, file)))
+            return false;
+    return true;
+}
+
+/* Returns true if the first shard of a set has the files of other projects. */
+static bool also_is_there(const struct pack_options *options, const char *name)
+{
+    const struct pack_also *also = options->also;
+    size_t there = 0;
+    uint64_t bytes;
+    for (size_t i = 0; also && i < also->ending_count; i++) {
+        char *shard = path_ended(name, "-00000");
+        there += shard && is_there(path_ended(shard, also->endings[i]), &bytes);
+        free(shard);
+    }
+    return !also || there == also->ending_count - (document_is_masked(&options->corpus) ? 0 : also->mask_endings);
+}
+
+static bool set_is_same(const struct pack_options *options, uint32_t set, const char *name)
+{
+    uint64_t shards;
+    bool good = !set_shards_count(name, &shards, NULL);
+    for (uint64_t i = 0; good && i < shards; i++) {
+        struct index index;
+        char *path = shard_file_numbered(name, i, SHARD_INDEX, SHARD_FINAL);
+        good = path && !index_open(&index, path, NULL);
+        if (good) {
+            good = (i || about_is_same(options, set, &index)) && tokens_are_there(path, &index);
+            index_close(&index);
+        }
+        free(path);
+    }
+    return good && also_is_there(options, name);
+}
+
+bool pack_output_is_same(const struct pack_options *options, const struct work_units *units)
+{
+    struct os_stat manifest;
+    bool good = options->inputs_hash && (!options->other_output || !os_stat(options->other_output, &manifest));
+    for (uint32_t set = 0; set < pack_output_sets(options) && good; set++) {
+        char *name = pack_set_name(options, set);
+        good = name && !os_lstat(name, &manifest) && manifest.kind == OS_KIND_FILE &&
+               (set || inputs_are_older(units, manifest.modified_ns)) && set_is_same(options, set, name);
+        free(name);
+    }
+    return good;
 }

@@ -46,4 +46,18 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
 enum tokmap_status pack_finish_also(const struct pack_options *options, const struct work_units *units,
                                     const char *folder, struct pack_result *result, struct tokmap_error *error);
 
+/*
+ * Finds out whether the output that is there is the one that a command would make. A scheduler may
+ * run a task again after all tasks were done, and the task must not fail then.
+ */
+
+/* Hashes the names of all inputs in their order, as shards have them, into pack_options.inputs_hash. Returns false
+ * without memory. */
+bool pack_inputs_hash(const struct work_units *units, char hex[33]);
+
+/* Compares an output in sets of numbered shards: the first shard of each set says that it has these options and inputs,
+ * no input was changed since, and the files of all shards, those of other projects, and options->other_output are
+ * there. False also if this cannot be found out. */
+bool pack_output_is_same(const struct pack_options *options, const struct work_units *units);
+
 #endif

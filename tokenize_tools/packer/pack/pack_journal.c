@@ -10,7 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "corpus/corpus_resume.h"
+#include "corpus/corpus_range.h"
 #include "format/index_reader.h"
 #include "format/shard_file.h"
 #include "output_names.h"
@@ -21,8 +21,8 @@
 #include "work/set_commit.h"
 #include "work/stage_file.h"
 #include "work/task_status.h"
-#include "work/unit_names.h"
 #include "work/work_folder.h"
+#include "work/work_units.h"
 
 /* CHECKPOINT_SHORT: the only checkpoint of work that took less than one interval. Other commands may replace such
  * work. */
@@ -32,22 +32,11 @@ enum { INCREMENT = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKP
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define LISTED_SET (UINT32_MAX - 3)
-#define PAIRS 4096 /* of lengths in a record */
 
 /* Head of an increment. */
 struct increment_head {
     uint32_t set, kind;
     uint64_t shard; /* of the set */
-};
-
-struct checkpoint {
-    struct corpus_place place;
-    struct pack_result result; /* without what is known only at the end */
-    uint64_t left_out, open_tokens;
-    uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
-    struct drop_state drop;
-    struct shuffle_state shuffle;
-    struct shard_set_state sets[SPLIT_SETS_MOST];
 };
 
 /* State: what is decided once (the options, whether anything is saved), what was found, and the checkpoint in the
@@ -72,8 +61,8 @@ struct pack_journal {
     /* Checkpoints. */
     struct {
         uint64_t begun_ns, next_ns;
-        uint64_t end;           /* end of the last checkpoint in the journal */
-        struct checkpoint last; /* last checkpoint that was read or made */
+        uint64_t end;                /* end of the last checkpoint in the journal */
+        struct pack_checkpoint last; /* last checkpoint that was read or made */
     } checkpoint;
 
     /* The checkpoint in the making: the source of the increments, and the reason why one could not be written. */
@@ -88,8 +77,8 @@ struct pack_journal {
 /* Returns a number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {11,
-                              sizeof(struct checkpoint),
+    const uint64_t sizes[] = {12,
+                              sizeof(struct pack_checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
                               sizeof(struct shard_set_state),
@@ -196,6 +185,7 @@ static enum tokmap_status stages_find(struct pack_journal *journal, struct tokma
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
                                      const char *const *operands, size_t count, bool names, struct tokmap_error *error)
 {
+    assert(!options->dry_run && names == !options->unit);
     struct pack_journal *made = *journal = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the journal", sizeof *made);
@@ -265,25 +255,10 @@ bool pack_journal_kept(const struct pack_journal *journal)
     return journal->folder && (journal->found || journal->saved || journal->staged);
 }
 
-const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
+struct pack_checkpoint *pack_journal_last(struct pack_journal *journal)
 {
-    assert(set < SPLIT_SETS_MOST);
-    return &journal->checkpoint.last.sets[set];
-}
-
-const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal)
-{
-    return &journal->checkpoint.last.drop;
-}
-
-const struct pack_result *pack_journal_result(const struct pack_journal *journal)
-{
-    return &journal->checkpoint.last.result;
-}
-
-void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result)
-{
-    journal->checkpoint.last.result = *result;
+    assert(journal->found);
+    return &journal->checkpoint.last;
 }
 
 void pack_journal_drop(struct pack_journal *journal)
@@ -322,7 +297,7 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
     if (!parts->workers) /* only for the report */
         return TOKMAP_OK;
     if (head.set == DROP_SET)
-        return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error)
+        return parts->drop ? drop_filter_load(parts->drop, bytes, count, error)
                            : work_folder_damaged(journal->folder, error);
     if (head.set == LISTED_SET)
         return parts->listed ? listed_search_load(parts->listed, bytes, count, error)
@@ -337,22 +312,10 @@ static enum tokmap_status increment_load(struct pack_journal *journal, const str
     return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
 }
 
-static enum tokmap_status lengths_load(const struct pack_journal *journal, const struct pack_parts *parts,
-                                       const struct work_record *record, struct tokmap_error *error)
-{
-    uint64_t pair[2];
-    for (size_t at = 0; at + sizeof pair <= record->bytes; at += sizeof pair) {
-        memcpy(pair, record->payload + at, sizeof pair);
-        if (!histogram_load(parts->lengths, pair))
-            return work_folder_damaged(journal->folder, error);
-    }
-    return TOKMAP_OK;
-}
-
 /* Sets the counters, except those that the options determine. */
 static void numbers_restore(const struct pack_journal *journal, const struct pack_parts *parts)
 {
-    const struct checkpoint *last = &journal->checkpoint.last;
+    const struct pack_checkpoint *last = &journal->checkpoint.last;
     struct pack_result *result = parts->result;
     const bool has_mask = result->has_mask;
     *result = last->result;
@@ -360,9 +323,6 @@ static void numbers_restore(const struct pack_journal *journal, const struct pac
     result->text_before = result->counts.text_bytes;
     result->stream_before = result->counts.stream_bytes;
     result->kept = false;
-    parts->lengths->count = last->lengths_count;
-    parts->lengths->largest = last->lengths_largest;
-    parts->lengths->sum = (unsigned __int128)last->lengths_high << 64 | last->lengths_low;
     *parts->open_tokens = last->open_tokens;
 }
 
@@ -378,9 +338,9 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
         status = work_folder_next(journal->folder, &record, error);
         if (!status && record.type == INCREMENT)
             status = increment_load(journal, parts, &record, error);
-        else if (!status && record.type == LENGTHS)
-            status = lengths_load(journal, parts, &record, error);
-        else if (!status && record.type > COMPLETE && record.type != CHECKPOINT_SHORT)
+        else if (!status &&
+                 ((record.type == LENGTHS && !histogram_load(parts->lengths, record.payload, record.bytes)) ||
+                  (record.type > COMPLETE && record.type != CHECKPOINT_SHORT)))
             status = work_folder_damaged(journal->folder, error);
     }
     return status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
@@ -389,6 +349,7 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
 enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error)
 {
+    assert(!parts->workers && !parts->set_count);
     numbers_restore(journal, parts);
     return records_load(journal, parts, error);
 }
@@ -397,6 +358,7 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
                                         struct tokmap_error *error)
 {
     uint64_t carried = 0;
+    assert(parts->workers && parts->set_count <= SPLIT_SETS_MOST);
     enum tokmap_status status = records_load(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_restored(parts->sets[i], error);
@@ -420,25 +382,20 @@ static int increment_put(void *user, uint32_t kind, const void *bytes, size_t co
 {
     struct pack_journal *journal = user;
     const struct increment_head head = {journal->increment.set, kind, journal->increment.shard};
-    if (!journal->increment.failed)
-        journal->increment.failed = work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count,
-                                                           &journal->increment.failure);
+    journal->increment.failed = work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count,
+                                                       &journal->increment.failure);
     return journal->increment.failed ? EIO : 0;
 }
 
 static enum tokmap_status lengths_save(struct pack_journal *journal, const struct histogram *lengths,
                                        struct tokmap_error *error)
 {
-    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
-    enum tokmap_status status =
-        pairs ? TOKMAP_OK : error_set_memory(error, "the lengths of documents", PAIRS * sizeof *pairs);
-    while (!status) {
-        const size_t used = histogram_save(lengths, &cell, pairs, PAIRS);
-        if (!used)
-            break;
-        status = work_folder_append(journal->folder, LENGTHS, pairs, (uint32_t)(used * sizeof *pairs), error);
-    }
-    free(pairs);
+    struct bytes_buffer pairs = {0};
+    const enum tokmap_status status =
+        histogram_save(lengths, &pairs)
+            ? work_folder_increments(journal->folder, LENGTHS, NULL, 0, pairs.bytes, pairs.count, error)
+            : error_set_memory(error, "the lengths of documents", pairs.count);
+    bytes_free(&pairs);
     return status;
 }
 
@@ -447,7 +404,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
                                      struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
-    const struct state_sink sink = {increment_put, journal};
+    struct state_sink sink = {.put = increment_put, .user = journal};
     enum tokmap_status status = TOKMAP_OK;
     journal->increment.failed = TOKMAP_OK;
     for (uint32_t i = 0; i < parts->set_count && !status; i++) {
@@ -464,12 +421,14 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     journal->checkpoint.last.result.dropped = journal->checkpoint.last.drop.counts;
     journal->increment.set = LISTED_SET;
     if (!status && parts->listed)
-        status = listed_search_save(parts->listed, &sink, error);
+        listed_search_save(parts->listed, &sink);
     journal->increment.set = SHUFFLE_SET;
     if (!status && parts->shuffle)
         status = shuffle_save(parts->shuffle, &journal->checkpoint.last.shuffle, &sink, error);
     journal->increment.set = USER_SET;
-    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->increment.failed)
+    if (!status && !sink.failed && options->state_save)
+        options->state_save(options->user, &sink);
+    if (!status && sink.failed && !journal->increment.failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
                            "the file cannot be synced to storage");
     if (journal->increment.failed) { /* the message of the sets does not have the cause */
@@ -483,16 +442,13 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
 static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
                                           const struct corpus_place *place, struct tokmap_error *error)
 {
-    struct checkpoint *last = &journal->checkpoint.last;
+    struct pack_checkpoint *last = &journal->checkpoint.last;
+    assert(journal->folder && parts->workers && parts->set_count <= SPLIT_SETS_MOST);
     memset(last, 0, sizeof *last);
     last->place = *place;
     last->result = *parts->result;
     last->left_out = ordered_workers_left_out(parts->workers);
     last->open_tokens = *parts->open_tokens;
-    last->lengths_count = parts->lengths->count;
-    last->lengths_largest = parts->lengths->largest;
-    last->lengths_low = (uint64_t)parts->lengths->sum;
-    last->lengths_high = (uint64_t)(parts->lengths->sum >> 64);
     enum tokmap_status status = parts_save(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_sync(parts->sets[i], error);
@@ -543,6 +499,7 @@ const char *pack_journal_kept_folder(const struct pack_journal *journal)
 
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
 {
+    assert(journal);
     const enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_make(journal, error);
     *folder = status ? NULL : pack_journal_folder(journal);
     return status;
@@ -592,25 +549,9 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
 enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
                                          struct tokmap_error *error)
 {
+    assert(journal);
     bool made;
     return journal->moved ? checkpoint_try(journal, parts, &journal->place, &made, error) : TOKMAP_OK;
-}
-
-enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
-                                      struct tokmap_error *error)
-{
-    const struct state_sink sink = {increment_put, journal};
-    const char *folder;
-    enum tokmap_status status = pack_journal_begin(journal, &folder, error);
-    if (status)
-        return status;
-    journal->increment.set = DROP_SET;
-    journal->increment.shard = 0;
-    journal->increment.failed = TOKMAP_OK;
-    status = drop_filter_flush(drop, folder ? &sink : NULL, error);
-    if (journal->increment.failed && error)
-        *error = journal->increment.failure;
-    return journal->increment.failed ? journal->increment.failed : status;
 }
 
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
@@ -645,6 +586,7 @@ enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokma
     const uint64_t id = journal->ended ? index_id(journal->options, true) : 0;
     if (!id)
         return TOKMAP_OK;
+    assert(journal->folder && journal->names);
     const enum tokmap_status status = work_folder_append(journal->folder, READY, &id, sizeof id, error);
     return status ? status : work_folder_sync(journal->folder, error);
 }

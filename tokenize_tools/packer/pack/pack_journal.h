@@ -18,24 +18,18 @@
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H
 #define TOKMAP_PACK_PACK_JOURNAL_H
 
-#include "encode/histogram.h"
-#include "encode/ordered_workers.h"
-#include "packing_options.h"
-#include "shuffle/shuffle.h"
+#include "pack_batches.h"
 
 struct pack_journal; /* for one thread at a time */
 
-/* Parts of the work that are saved and restored. */
-struct pack_parts {
-    struct shard_set *const *sets;
-    uint32_t set_count;
-    struct histogram *lengths;
-    struct pack_result *result;
-    uint64_t *open_tokens;
-    struct ordered_workers *workers;
-    struct listed_search *listed; /* NULL: no lists name documents */
-    struct drop_filter *drop;     /* NULL: no document is dropped */
-    struct shuffle *shuffle;      /* NULL: the documents have the order of the inputs */
+/* All that a checkpoint has beside the increments. */
+struct pack_checkpoint {
+    struct corpus_place place;
+    struct pack_result result; /* without what is known only at the end */
+    uint64_t left_out, open_tokens;
+    struct drop_state drop;
+    struct shuffle_state shuffle;
+    struct shard_set_state sets[SPLIT_SETS_MOST];
 };
 
 /* Returns true if there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no
@@ -54,13 +48,8 @@ bool pack_journal_found(const struct pack_journal *journal);
 /* Returns true if a killed process has given the output its names. One shard is known by the id of its index, which
  * pack_journal_ready() has recorded. Adds to *result what the shards say. */
 bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result);
-/* Returns the state of a set at that checkpoint. */
-const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
-/* Returns what was dropped until that checkpoint. */
-const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal);
-/* Returns the counters at that checkpoint. */
-const struct pack_result *pack_journal_result(const struct pack_journal *journal);
-void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result);
+/* Returns that checkpoint. */
+struct pack_checkpoint *pack_journal_last(struct pack_journal *journal);
 /* Removes the journal, when there is nothing to continue. */
 void pack_journal_drop(struct pack_journal *journal);
 
@@ -100,9 +89,6 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
  * alone is no reason to keep the work of a process that fails: pack_journal_staged() follows. */
 enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
                                          struct tokmap_error *error);
-/* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
-enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
-                                      struct tokmap_error *error);
 /* Makes the last checkpoint, if the work could be continued before, or if files of other projects follow. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);

@@ -2,19 +2,19 @@
 /* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
-#include "dedup/drop_names.h"
 #include "encode/document_encode.h"
 #include "format/shard_commit.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "shard_about.h"
 #include "text/path.h"
+#include "work/dropped_writer.h"
 
 uint32_t pack_width(uint64_t vocabulary)
 {
@@ -35,6 +35,7 @@ uint32_t pack_output_sets(const struct pack_options *options)
 
 void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2])
 {
+    assert(set < pack_output_sets(options));
     (void)snprintf(ending, SPLIT_NAME_MOST + 2, "%s%s", options->split ? "." : "",
                    options->split ? options->split->sets[set].name : "");
 }
@@ -70,43 +71,6 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
                                          .column_count = (uint32_t)options->corpus.column_count};
     memcpy(shard.tokenizer, info.fingerprint, sizeof shard.tokenizer);
     return shard;
-}
-
-char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
-                        const struct shard_totals *shard, uint64_t *bytes)
-{
-    const struct shard_about about = {
-        .tokenizer = options->tokenizer,
-        .tokenizer_options = options->tokenizer_options,
-        .tokenizer_path = options->tokenizer_path,
-        .corpus = &options->corpus,
-        .eod_id = options->eod_id,
-        .bos_id = options->bos_id,
-        .counts = &result->counts,
-        .tokens = result->tokens,
-        .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
-        .learn = options->chat ? chat_template_learned(options->chat) : NULL,
-        .ignored = options->ignored,
-        .ignored_count = options->ignored_count,
-        .min_tokens = options->min_tokens,
-        .max_tokens = options->max_tokens,
-        .listed = options->listed,
-        .dedup = options->drop && options->drop->duplicates,
-        .minhash = options->drop ? options->drop->minhash : NULL,
-        .ngrams = options->drop ? options->drop->ngrams : NULL,
-        .has_mask = document_is_masked(&options->corpus),
-        .counted_tokens = result->counted_tokens,
-        .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
-        .shard_tokens = options->shard_tokens,
-        /* Shuffled shards do not end where units end. */
-        .unit_bytes = options->shuffle ? 0 : options->unit_bytes,
-        .shard = shard,
-        .inputs = shard ? options->inputs_hash : NULL,
-        .fim = options->fim,
-        .split = options->split,
-        .set = set,
-    };
-    return shard_about_text(&about, bytes);
 }
 
 void pack_output_settle(const struct pack_options *options)
@@ -173,6 +137,7 @@ enum tokmap_status pack_documents_check(const struct pack_options *options, cons
 enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
                                        uint32_t set_count, const struct pack_result *result, struct tokmap_error *error)
 {
+    assert(set_count == 0 || set_count == pack_output_sets(options));
     const struct corpus_counts *counts = &result->counts;
     const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
     if (accounted != counts->stream_bytes)

@@ -26,11 +26,6 @@ char *pack_set_name(const struct pack_options *options, uint32_t set);
 /* Returns how its shards are written. The result points into the options. */
 struct shard_writer_options pack_output_shard(const struct pack_options *options);
 
-/* Makes the about section of a shard, which the caller frees; NULL without memory. shard: what a shard of a set has;
- * NULL for a single shard, whose totals are those of the result. */
-char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
-                        const struct shard_totals *shard, uint64_t *bytes);
-
 /* Removes what a killed process that has given one shard its names would have removed next: the files of the old
  * shard, an unfinished list of dropped documents, and the plain tokens of a sealed shard. */
 void pack_output_settle(const struct pack_options *options);

@@ -44,13 +44,11 @@ struct pack_stages {
     void *user;
 };
 
-#define PACK_STAGES_MOST 3
-
 /* Returns how units are scanned, but for their range, and compared. */
 struct unit_scan_options pack_scan_options(const struct pack_options *options);
 
-/* Lists the stages of packing with these options. Returns how many. */
-size_t pack_stages_list(const struct pack_options *options, const struct stage *list[PACK_STAGES_MOST]);
+/* Returns the stages of packing with these options, *count of them. */
+const struct stage *pack_stages_list(const struct pack_options *options, size_t *count);
 
 /* Sets the key of the files. pack_stages_free() frees what the stages have found. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status pack_stages_begin(struct pack_stages *stages, struct tokmap_error *error);

@@ -14,20 +14,17 @@
 #include "output_names.h"
 #include "pack.h"
 #include "pack_also.h"
-#include "pack_clear.h"
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "pack_output.h"
-#include "pack_same.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
-#include "work/unit_names.h"
-#include "work/work_busy.h"
 #include "work/work_folder.h"
+#include "work/work_units.h"
 
 #define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process names the output */
 #define BUSY_TRIES 36000                  /* half an hour */
@@ -43,7 +40,6 @@ struct tasks {
     struct pack_options watched; /* options of the work, with unit_stop() */
     struct dedup_stages dedup;
     struct pack_stages stages;
-    const struct stage *list[PACK_STAGES_MOST];
     /* The unit that is being made. */
     struct {
         uint64_t number;
@@ -57,11 +53,6 @@ struct tasks {
     struct os_stat journal;  /* journal that was compared */
     bool made;               /* true if this process has made the journal after another one had named the output */
 };
-
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the tasks", 0);
-}
 
 /* ---- the journal of all tasks ---- */
 
@@ -105,7 +96,7 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
         work.inputs.compare_end = last->first + last->count;
     }
     const bool made = pack_facts_make(&facts, pack, unit_record_layout());
-    enum tokmap_status status = made ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the tasks", 0);
     memcpy(list + 2, facts.list, facts.count * sizeof *list);
     work.fact_count = facts.count + 2;
     struct work_folder *folder = NULL;
@@ -137,10 +128,10 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
         pack->skipped(pack->user, issue, why);
 }
 
-static int skipped_save(void *user, const struct state_sink *sink)
+static void skipped_save(void *user, struct state_sink *sink)
 {
     const struct tasks *tasks = user;
-    return skipped_items_save(tasks->unit.skipped, sink);
+    skipped_items_save(tasks->unit.skipped, sink);
 }
 
 static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
@@ -225,7 +216,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     }
     char *prefix = unit_path(tasks->folder, tasks->unit.number, "");
     if (!prefix)
-        return no_memory(error);
+        return error_set_memory(error, "the tasks", 0);
     pack.prefix = prefix;
     pack.unit = &kind;
     pack.replace = false;
@@ -256,12 +247,6 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
 
 /* ---- other stages ---- */
 
-/* Returns whether the stage packs or sorts units. */
-static bool makes_units(const struct tasks *tasks)
-{
-    return tasks->work.stage == TASK_PACKS || tasks->work.stage == TASK_SORTS;
-}
-
 /* Returns the bytes of a unit, or about those of another item of the stage. */
 static uint64_t item_bytes(const struct tasks *tasks, uint64_t item)
 {
@@ -283,43 +268,32 @@ static struct tasks *tasks_of(void *self)
     return ((struct pack_stages *)self)->user;
 }
 
-/* Counts an item that is done. */
+static uint64_t stage_bytes(void *self, uint64_t item)
+{
+    return item_bytes(tasks_of(self), item);
+}
+
+/* Adds what a unit that is done has become. */
 static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_error *error)
 {
     struct tasks *tasks = tasks_of(self);
-    if (makes_units(tasks)) {
-        const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
-        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, NULL, error);
-        if (status)
-            return status;
-        result_add(&tasks->work, &tasks->unit.now->pack);
-        tasks->outcome->documents = tasks->work.documents;
-        tasks->outcome->tokens = tasks->work.tokens;
-    }
-    tasks->work.units_done++;
-    tasks->work.bytes += item_bytes(tasks, item);
-    task_claim_report(tasks->claim, &tasks->work);
+    if (!task_stage_is_of_units(tasks->work.stage))
+        return TOKMAP_OK;
+    const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
+    const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, NULL, error);
+    if (status)
+        return status;
+    result_add(&tasks->work, &tasks->unit.now->pack);
+    tasks->outcome->documents = tasks->work.documents;
+    tasks->outcome->tokens = tasks->work.tokens;
     return TOKMAP_OK;
 }
 
-/* Counts the items of the share that earlier processes have made, so that the rate is that of this process. */
-static enum tokmap_status stage_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
-                                       const bool *there, struct tokmap_error *error)
+static void stage_begun(void *self)
 {
     struct tasks *tasks = tasks_of(self);
-    enum tokmap_status status = TOKMAP_OK;
-    tasks->work = (struct task_work){.stage = stage, .units = end - first};
-    tasks->work.units_all = makes_units(tasks) ? tasks->options->units->count : 0;
-    for (uint64_t i = first; i < end; i++)
-        tasks->work.bytes_all += item_bytes(tasks, i);
-    task_claim_report(tasks->claim, &tasks->work); /* the share may be empty */
-    for (uint64_t i = first; i < end && !status; i++)
-        if (there[i - first])
-            status = stage_made(self, i, error);
-    tasks->work.bytes_before = tasks->work.bytes;
-    if (makes_units(tasks))
+    if (task_stage_is_of_units(tasks->work.stage))
         tasks->outcome->done_before = tasks->work.units_done;
-    return status;
 }
 
 static void stage_progress(void *user, uint64_t done, uint64_t all)
@@ -335,11 +309,6 @@ static void stage_progress(void *user, uint64_t done, uint64_t all)
     }
 }
 
-static void waits_report(void *self, bool waits)
-{
-    task_claim_wait(tasks_of(self)->claim, waits);
-}
-
 /* Packs a unit, or sorts it. */
 static enum tokmap_status unit_make(void *user, uint64_t number, const struct stage_id *record,
                                     struct tokmap_error *error)
@@ -351,7 +320,7 @@ static enum tokmap_status unit_make(void *user, uint64_t number, const struct st
     tasks->unit.number = number;
     tasks->unit.record = record;
     if (!histogram_new(&tasks->unit.lengths))
-        return no_memory(error);
+        return error_set_memory(error, "the tasks", 0);
     if (tasks->options->pack->skipped_taker)
         status = skipped_items_open(&tasks->unit.skipped, tasks->folder, record->key, number, error);
     if (!status)
@@ -450,20 +419,20 @@ static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap
 static struct schedule schedule_of(struct tasks *tasks)
 {
     const struct pack_tasks_options *options = tasks->options;
-    return (struct schedule){.stages = tasks->list,
-                             .count = pack_stages_list(options->pack, tasks->list),
+    size_t count;
+    const struct stage *stages = pack_stages_list(options->pack, &count);
+    return (struct schedule){.stages = stages,
+                             .count = count,
                              .self = &tasks->stages,
                              .folder = tasks->folder,
-                             .task = options->task,
-                             .tasks = options->tasks,
-                             .finish = options->finish,
-                             .wait_ns = options->wait_ns,
-                             .at_once = options->at_once,
+                             .share = options->share,
                              .stop = unit_stop,
                              .user = tasks,
-                             .begins = stage_begins,
+                             .claim = tasks->claim,
+                             .work = &tasks->work,
+                             .bytes = stage_bytes,
                              .made = stage_made,
-                             .waits = waits_report};
+                             .begun = stage_begun};
 }
 
 /* Finds the documents that are left out. */
@@ -474,11 +443,7 @@ static enum tokmap_status dropped_find(struct tasks *tasks, struct tokmap_error 
                                          .units = options->units,
                                          .folder = tasks->folder,
                                          .key = tasks->stages.found.key,
-                                         .task = options->task,
-                                         .tasks = options->tasks,
-                                         .wait_ns = options->wait_ns,
-                                         .finish = options->finish,
-                                         .at_once = options->at_once,
+                                         .share = options->share,
                                          .claim = tasks->claim};
     const enum tokmap_status status = dedup_stages_run(&tasks->dedup, error);
     tasks->outcome->left = tasks->dedup.left;
@@ -507,7 +472,7 @@ static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *e
         status = schedule_run(&schedule, &tasks->outcome->left, error);
     if (status && tasks->claim && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
-    return !status && tasks->outcome->left.missing && options->finish ? stage_missing(tasks, error) : status;
+    return !status && tasks->outcome->left.missing && options->share.finish ? stage_missing(tasks, error) : status;
 }
 
 /* ---- the end ---- */
@@ -562,7 +527,7 @@ static enum tokmap_status also_finish(const struct tasks *tasks, bool again, str
     enum tokmap_status status =
         pack_finish_also(options->pack, again ? options->units : NULL, tasks->folder, result, error);
     outcome->finished = !status;
-    outcome->by_other = (status == TOKMAP_ERROR_BUSY && !options->finish) ||
+    outcome->by_other = (status == TOKMAP_ERROR_BUSY && !options->share.finish) ||
                         (status == TOKMAP_ERROR_NOT_FOUND && !pack_also_begun(options->pack->prefix));
     if (outcome->by_other)
         outcome->finished = status == TOKMAP_ERROR_NOT_FOUND;
@@ -647,7 +612,7 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     for (int i = 0; i < LOCK_TRIES && status == TOKMAP_ERROR_BUSY; i++) {
         bool recorded = false;
         status = names_give(tasks, result, error);
-        if (status != TOKMAP_ERROR_BUSY || tasks->options->finish)
+        if (status != TOKMAP_ERROR_BUSY || tasks->options->share.finish)
             return status;
         const enum tokmap_status waited = other_wait(tasks, &recorded, error);
         if (waited)
@@ -668,7 +633,7 @@ static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_resul
     const enum tokmap_status status = set_work_recover(pack->prefix, pack->sync, true, error);
     if (!status)
         return over_finish(tasks, result, error);
-    outcome->by_other = status == TOKMAP_ERROR_BUSY && !tasks->options->finish;
+    outcome->by_other = status == TOKMAP_ERROR_BUSY && !tasks->options->share.finish;
     return outcome->by_other ? TOKMAP_OK : status;
 }
 
@@ -723,7 +688,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
         return TOKMAP_OK;
     }
     if (!status)
-        status = work_compare(tasks, !options->finish, &absent, &found, error);
+        status = work_compare(tasks, !options->share.finish, &absent, &found, error);
     if (!status && found)
         (void)journal_find(tasks, &tasks->journal);
     /* Another process has finished the output, perhaps before this one has made the journal. */
@@ -738,9 +703,9 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     if (!status && absent)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
                          "there is no unfinished work of this output; run its tasks first");
-    if (!status && !options->finish)
-        status = task_claim_take(&tasks->claim, tasks->folder, options->task, options->tasks, options->pack->stop,
-                                 options->pack->user, error);
+    if (!status && !options->share.finish)
+        status = task_claim_take(&tasks->claim, tasks->folder, options->share.task, options->share.tasks,
+                                 options->pack->stop, options->pack->user, error);
     if (!status)
         status = stages_run(tasks, error);
     const bool early = !status && tasks->outcome->left.missing;
@@ -765,11 +730,12 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
         const bool works = work_is_locked(prefix) ||
-                           task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
+                           task_watch_look(&watch, tasks->folder, options->share.task, TASK_PACKS) != TASK_OTHERS_NONE;
         last = works ? os_clock_ns() : last;
         if (!outcome->finished) /* it sees what they have named before they were looked at */
             status = is_over(tasks) ? over_finish(tasks, result, error) : TOKMAP_OK;
-        if (status || outcome->finished || options->at_once || (!works && os_clock_ns() - last >= options->wait_ns))
+        if (status || outcome->finished || options->share.at_once ||
+            (!works && os_clock_ns() - last >= options->share.wait_ns))
             break;
         status = schedule_sleep(&schedule, STAY_NS, error);
     }
@@ -789,24 +755,25 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     const struct pack_options *pack = options->pack;
     struct tasks tasks = {.options = options, .outcome = outcome};
     assert(pack->shard_tokens && pack->unit_bytes && !pack->dry_run);
-    assert(options->units->count && options->tasks && options->task < options->tasks);
+    assert(options->units->count && options->share.tasks && options->share.task < options->share.tasks);
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
     *outcome = (struct pack_tasks_outcome){.first = 0};
-    if (!options->finish)
-        schedule_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
+    if (!options->share.finish)
+        schedule_share(options->units->count, options->share.task, options->share.tasks, &outcome->first,
+                       &outcome->end);
     tasks.folder = path_ended(pack->prefix, ".work");
     tasks.unit.now = calloc(1, sizeof *tasks.unit.now);
     enum tokmap_status status = TOKMAP_OK;
     if (!tasks.folder || !tasks.unit.now)
-        status = no_memory(error);
+        status = error_set_memory(error, "the tasks", 0);
     if (!status && pack->start_over)
         status = pack_clear_start(pack->prefix, tasks.folder, error);
     const bool others = status != TOKMAP_OK; /* what is in the folder is not the work of this process */
     if (!status)
         status = work_do(&tasks, result, error);
     const bool rests = outcome->left.missing && !task_stage_is_last(outcome->left.stage); /* the task runs again */
-    if (!status && options->stays && !options->finish && !rests)
+    if (!status && options->stays && !options->share.finish && !rests)
         status = others_await(&tasks, result, error);
     result->kept = status != TOKMAP_OK && !others && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);

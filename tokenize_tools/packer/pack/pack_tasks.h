@@ -25,14 +25,11 @@ struct pack_tasks_options {
     const char *const *operands;     /* of inputs.h */
     size_t operand_count;
     const struct work_units *units; /* those of the operands */
-    uint64_t task, tasks;           /* 0 of 1: one process does everything */
-    bool finish;                    /* true if the process makes no unit, and only names the shards */
-    bool repeats;                   /* true if an equal output that is there means success (pack_same.h) */
+    struct task_share share;        /* with `finish`, the process only names the shards */
+    bool repeats;                   /* true if an equal output that is there means success (pack_finish.h) */
     /* True if the other processes are ended when this one ends. Then it waits until they have finished the output, or
-     * until none of them has worked for wait_ns. */
+     * until none of them has worked for share.wait_ns. */
     bool stays;
-    uint64_t wait_ns; /* as in work/stage_schedule.h */
-    bool at_once;
 };
 
 /* Work that a process has done. */

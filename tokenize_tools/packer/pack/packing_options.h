@@ -12,8 +12,8 @@
 #include "dedup/listed_documents.h"
 #include "encode/fim.h"
 #include "encode/histogram.h"
+#include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
-#include "encode/skip_limit.h"
 #include "encode/split.h"
 #include "engine/tokenizer.h"
 
@@ -73,6 +73,7 @@ struct pack_also {
 /* Receives the items that were left out of all units, in the order of the inputs. A status other than OK ends the
  * work. */
 struct skipped_taker {
+    void *user;
     enum tokmap_status (*begin)(void *user, struct tokmap_error *error); /* also once more, after a failure */
     /* issue: left_out, is_file, bytes, and asked are those of the item, and all else is zero. */
     enum tokmap_status (*item)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
@@ -121,8 +122,8 @@ struct pack_options {
     /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 
-    /* Receiver of the items that were left out of all units. The process that names the shards calls it with `user`
-     * before it names them. NULL: the items are not kept. pack_run() does not use it. */
+    /* Receiver of the items that were left out of all units. The process that names the shards calls it before it
+     * names them. NULL: the items are not kept. pack_run() does not use it. */
     const struct skipped_taker *skipped_taker;
     /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
      * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed
@@ -143,7 +144,7 @@ struct pack_options {
     /* State that the caller keeps of the calls of skipped(): state_save() passes on increments of any kind below 2^32
      * whenever the work is saved, and state_load() gets those of a killed process in the same order. Either may be
      * NULL. Statuses of state_load(): any. */
-    int (*state_save)(void *user, const struct state_sink *sink);
+    void (*state_save)(void *user, struct state_sink *sink);
     enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error);
     void *user;

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "common/hash.h"
+#include "encode/document_encode.h"
 
 /* Adds the fields that the content came from. */
 static void fields_add(struct cli_report *report, const struct corpus_options *corpus)
@@ -23,14 +24,13 @@ static void fields_add(struct cli_report *report, const struct corpus_options *c
 }
 
 /* Adds how the documents were split into sets, and which one this is. */
-static void split_add(struct cli_report *report, const struct shard_about *about)
+static void split_add(struct cli_report *report, const struct split *split, uint32_t set)
 {
-    const struct split *split = about->split;
     if (!split)
         return;
     cli_report_object(report, "split");
     cli_member(report, "seed", cli_number(split->seed));
-    cli_member(report, "set", cli_text(split->sets[about->set].name));
+    cli_member(report, "set", cli_text(split->sets[set].name));
     cli_report_object(report, "shares");
     for (uint32_t i = 0; i < split->count; i++)
         cli_member(report, split->sets[i].name, cli_text(split->sets[i].share));
@@ -39,27 +39,27 @@ static void split_add(struct cli_report *report, const struct shard_about *about
 }
 
 /* Adds which documents were dropped. */
-static void drop_add(struct cli_report *report, const struct shard_about *about)
+static void drop_add(struct cli_report *report, const struct listed_documents *listed, const struct drop_options *drop)
 {
+    static const struct drop_options none;
     uint8_t identity[16];
-    cli_member_text_if(report, "dedup", about->dedup ? "exact" : about->minhash ? "minhash" : NULL);
-    if (about->minhash) {
+    drop = drop ? drop : &none;
+    cli_member_text_if(report, "dedup", drop->duplicates ? "exact" : drop->minhash ? "minhash" : NULL);
+    if (drop->minhash) {
         cli_report_object(report, "minhash");
-        cli_member(report, "ngram", cli_number(about->minhash->words));
-        cli_member(report, "bands", cli_number(about->minhash->bands));
-        cli_member(report, "rows", cli_number(about->minhash->rows));
-        cli_member(report, "seed", cli_number(MINHASH_SEED));
+        cli_numbers(report, "ngram|bands|rows|seed", drop->minhash->words, drop->minhash->bands, drop->minhash->rows,
+                    MINHASH_SEED);
         cli_report_close(report);
     }
-    if (about->listed) {
-        listed_documents_identity(about->listed, identity);
+    if (listed) {
+        listed_documents_identity(listed, identity);
         cli_member(report, "drop", cli_text(HASH128_HEX(identity)));
     }
-    if (!about->ngrams)
+    if (!drop->ngrams)
         return;
-    ngram_table_identity(about->ngrams, identity);
+    ngram_table_identity(drop->ngrams, identity);
     cli_report_object(report, "exclude_ngrams");
-    cli_member(report, "words", cli_number(ngram_table_words(about->ngrams)));
+    cli_member(report, "words", cli_number(ngram_table_words(drop->ngrams)));
     cli_member(report, "ngrams", cli_text(HASH128_HEX(identity)));
     cli_report_close(report);
 }
@@ -75,9 +75,7 @@ static void fim_add(struct cli_report *report, const struct fim *fim)
     cli_member(report, "spm_form", cli_text(fim->spm_form));
     cli_member(report, "seed", cli_number(fim->seed));
     cli_member_number_if(report, "unit", fim->unit);
-    cli_member(report, "prefix", cli_number(fim->prefix_id));
-    cli_member(report, "middle", cli_number(fim->middle_id));
-    cli_member(report, "suffix", cli_number(fim->suffix_id));
+    cli_numbers(report, "prefix|middle|suffix", fim->prefix_id, fim->middle_id, fim->suffix_id);
     if (fim->end_id != TOKMAP_NO_ID)
         cli_member(report, "end", cli_number(fim->end_id));
     cli_report_close(report);
@@ -95,75 +93,73 @@ static void list_add(struct cli_report *report, const char *name, const char *co
 
 /* Adds options that are absent unless they were given, so that a new option does not change the bytes of shards
  * without it. */
-static void later_options_add(struct cli_report *report, const struct shard_about *about)
+static void later_options_add(struct cli_report *report, const struct pack_options *options, uint32_t set, bool of_set)
 {
-    const struct corpus_options *corpus = about->corpus;
+    const struct corpus_options *corpus = &options->corpus;
+    const struct chat_learn *learned = options->chat ? chat_template_learned(options->chat) : NULL;
     char learn[CHAT_LEARN_TEXT];
-    cli_member_text_if(report, "chat_template", about->chat_template);
-    if (about->learn && about->learn->given) {
-        chat_learn_print(about->learn, learn);
+    cli_member_text_if(report, "chat_template", options->chat ? chat_template_name(options->chat) : NULL);
+    if (learned && learned->given) {
+        chat_learn_print(learned, learn);
         cli_member(report, "learn", cli_text(learn));
     }
-    list_add(report, "ignore_fields", about->ignored, about->ignored_count);
-    cli_member_number_if(report, "min_tokens", about->min_tokens);
-    cli_member_number_if(report, "max_tokens", about->max_tokens);
-    drop_add(report, about);
-    fim_add(report, about->fim);
-    split_add(report, about);
-    if (about->shuffle)
-        cli_member(report, "shuffle", cli_number(*about->shuffle));
-    cli_member_number_if(report, "shard_tokens", about->shard_tokens);
-    if (about->unit_bytes != PACK_UNIT_BYTES)
-        cli_member_number_if(report, "unit_bytes", about->unit_bytes);
+    list_add(report, "ignore_fields", options->ignored, options->ignored_count);
+    cli_member_number_if(report, "min_tokens", options->min_tokens);
+    cli_member_number_if(report, "max_tokens", options->max_tokens);
+    drop_add(report, options->listed, options->drop);
+    fim_add(report, options->fim);
+    split_add(report, options->split, set);
+    if (options->shuffle)
+        cli_member(report, "shuffle", cli_number(options->shuffle->seed));
+    cli_member_number_if(report, "shard_tokens", options->shard_tokens);
+    if (!options->shuffle && options->unit_bytes != PACK_UNIT_BYTES) /* shuffled shards do not end where units end */
+        cli_member_number_if(report, "unit_bytes", options->unit_bytes);
     if (corpus->separator)
         cli_member(report, "separator", cli_bytes_text(corpus->separator, corpus->separator_bytes));
     list_add(report, "columns", corpus->columns, corpus->column_count);
-    cli_member_text_if(report, "inputs", about->inputs);
+    cli_member_text_if(report, "inputs", of_set ? options->inputs_hash : NULL);
 }
 
-static void options_add(struct cli_report *report, const struct shard_about *about)
+static void options_add(struct cli_report *report, const struct pack_options *options, uint32_t set, bool of_set)
 {
     static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc"};
     static const char *const invalids[] = {"error", "replace", "skip"};
-    const struct corpus_options *corpus = about->corpus;
+    const struct corpus_options *corpus = &options->corpus;
+    assert(corpus->format < sizeof formats / sizeof formats[0]); /* an option is never CORPUS_SEPARATED */
     cli_report_object(report, "options");
     cli_member(report, "input_format", cli_text(formats[corpus->format]));
     fields_add(report, corpus);
     cli_member(report, "invalid_utf8", cli_text(invalids[corpus->invalid]));
     cli_member(report, "on_error", cli_text(corpus->skip ? "skip" : "stop"));
-    cli_member(report, "max_record", cli_number(corpus->record_limit));
-    cli_member(report, "max_document", cli_number(corpus->document_limit));
-    cli_member(report, "eod", cli_id(about->eod_id));
-    cli_member(report, "bos", cli_id(about->bos_id));
-    later_options_add(report, about);
+    cli_numbers(report, "max_record|max_document", corpus->record_limit, corpus->document_limit);
+    cli_member(report, "eod", cli_id(options->eod_id));
+    cli_member(report, "bos", cli_id(options->bos_id));
+    later_options_add(report, options, set, of_set);
     cli_report_close(report);
 }
 
 /* Adds the totals: of a shard of a set its own, because those of all inputs are known only when the other shards are
  * written. */
-static void totals_add(struct cli_report *report, const struct shard_about *about)
+static void totals_add(struct cli_report *report, const struct corpus_options *corpus, const struct pack_result *result,
+                       const struct shard_totals *shard)
 {
-    const struct corpus_counts *counts = about->counts;
+    const struct corpus_counts *counts = &result->counts;
     const struct shard_totals all = {.documents = counts->documents,
                                      .text_bytes = counts->text_bytes,
-                                     .tokens = about->tokens,
-                                     .counted_tokens = about->counted_tokens};
-    const struct shard_totals *totals = about->shard ? about->shard : &all;
+                                     .tokens = result->tokens,
+                                     .counted_tokens = result->counted_tokens};
+    const struct shard_totals *totals = shard ? shard : &all;
     cli_report_object(report, "totals");
-    if (!about->shard) {
-        cli_member(report, "files", cli_number(counts->files));
-        cli_member(report, "files_skipped", cli_number(counts->files_skipped));
-    }
+    if (!shard)
+        cli_numbers(report, "files|files_skipped", counts->files, counts->files_skipped);
     cli_member(report, "documents", cli_number(totals->documents));
-    if (!about->shard) {
-        cli_member(report, "records_skipped", cli_number(counts->records_skipped));
-        cli_member(report, "sequences_replaced", cli_number(counts->replaced));
-        cli_member(report, "input_bytes", cli_number(counts->stream_bytes));
-    }
-    if (about->corpus->content != CORPUS_CONTENT_IDS)
+    if (!shard)
+        cli_numbers(report, "records_skipped|sequences_replaced|input_bytes", counts->records_skipped, counts->replaced,
+                    counts->stream_bytes);
+    if (corpus->content != CORPUS_CONTENT_IDS)
         cli_member(report, "text_bytes", cli_number(totals->text_bytes));
     cli_member(report, "tokens", cli_number(totals->tokens));
-    if (about->has_mask)
+    if (document_is_masked(corpus))
         cli_member(report, "counted_tokens", cli_number(totals->counted_tokens));
     cli_report_close(report);
 }
@@ -186,21 +182,22 @@ void shard_about_tokenizer(struct cli_report *report, const struct tokenizer *to
     cli_member_text_if(report, "path", path);
 }
 
-char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
+char *shard_about_text(const struct pack_options *options, const struct pack_result *result, uint32_t set,
+                       const struct shard_totals *shard, uint64_t *bytes)
 {
-    assert(about->corpus->field && about->counts);
     struct cli_report report;
+    assert(options->corpus.field);
     cli_report_begin_text(&report, true);
     cli_member(&report, "tool", cli_text("tokmap"));
     cli_member(&report, "version", cli_text(tokmap_version()));
-    if (about->tokenizer) {
+    if (options->tokenizer) {
         cli_report_object(&report, "tokenizer");
-        shard_about_tokenizer(&report, about->tokenizer, about->tokenizer_options, about->tokenizer_path);
+        shard_about_tokenizer(&report, options->tokenizer, options->tokenizer_options, options->tokenizer_path);
         cli_report_close(&report);
     } else {
         cli_member(&report, "tokenizer", cli_null());
     }
-    options_add(&report, about);
-    totals_add(&report, about);
+    options_add(&report, options, set, shard != NULL);
+    totals_add(&report, &options->corpus, result, shard);
     return cli_report_end_text(&report, bytes);
 }

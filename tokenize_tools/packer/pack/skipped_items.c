@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "work/unit_names.h"
+#include "work/work_units.h"
 
 #define BUFFER ((size_t)64 << 10)
 #define ENDING ".skipped"
@@ -115,11 +115,11 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
         buffer_write(items);
 }
 
-int skipped_items_save(struct skipped_items *items, const struct state_sink *sink)
+void skipped_items_save(struct skipped_items *items, struct state_sink *sink)
 {
     buffer_write(items);
-    const int system = items->failed ? items->failed : os_sync(items->fd);
-    return system ? system : sink->put(sink->user, SAVED, &items->stored, sizeof items->stored);
+    sink->failed = items->failed ? items->failed : os_sync(items->fd);
+    state_put(sink, SAVED, &items->stored, sizeof items->stored);
 }
 
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
@@ -169,9 +169,7 @@ struct reading {
     char *path;
     int fd;
     uint64_t seed, bytes; /* bytes: of the file */
-    struct bytes_buffer buffer;
-    uint64_t loaded; /* bytes that were read */
-    size_t at;       /* in the buffer */
+    uint64_t at;          /* bytes that were read */
 };
 
 static enum tokmap_status damaged(const struct reading *reading, struct tokmap_error *error)
@@ -202,30 +200,15 @@ static enum tokmap_status reading_open(struct reading *reading, struct tokmap_er
     return found.kind == OS_KIND_FILE && found.bytes == reading->bytes ? TOKMAP_OK : damaged(reading, error);
 }
 
-/* Makes `count` bytes of items follow in the buffer, from its beginning. */
-static enum tokmap_status bytes_need(struct reading *reading, size_t count, struct tokmap_error *error)
+/* Reads the next bytes. */
+static enum tokmap_status bytes_read(struct reading *reading, void *into, size_t count, struct tokmap_error *error)
 {
-    struct bytes_buffer *buffer = &reading->buffer;
-    const size_t there = buffer->count - reading->at;
     size_t got = 0;
-    if (there >= count)
-        return TOKMAP_OK;
-    if (count - there > reading->bytes - reading->loaded)
-        return damaged(reading, error);
-    if (reading->at)
-        memmove(buffer->bytes, buffer->bytes + reading->at, there);
-    reading->at = 0;
-    buffer->count = there;
-    const uint64_t rest = reading->bytes - reading->loaded;
-    const size_t wanted = rest < BUFFER ? (size_t)rest : BUFFER;
-    if (!bytes_reserve(buffer, wanted))
-        return no_memory(error);
-    const int system = os_pread(reading->fd, buffer->bytes + there, wanted, reading->loaded, &got);
+    const int system = os_pread(reading->fd, into, count, reading->at, &got);
     if (system)
         return read_failed(reading, system, error);
-    buffer->count += got;
-    reading->loaded += got;
-    return buffer->count < count ? damaged(reading, error) : TOKMAP_OK;
+    reading->at += got;
+    return got == count ? TOKMAP_OK : damaged(reading, error);
 }
 
 /* Reads the next item, and checks it. */
@@ -233,17 +216,16 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
                                     struct tokmap_error *error)
 {
     struct item_head head;
-    enum tokmap_status status = bytes_need(reading, sizeof head, error);
+    uint8_t texts[sizeof why->path + sizeof why->message];
+    const uint64_t place = reading->at;
+    enum tokmap_status status = bytes_read(reading, &head, sizeof head, error);
     if (status)
         return status;
-    memcpy(&head, reading->buffer.bytes + reading->at, sizeof head);
     if (head.path_bytes >= sizeof why->path || head.message_bytes >= sizeof why->message)
         return damaged(reading, error);
-    status = bytes_need(reading, sizeof head + head.path_bytes + head.message_bytes, error);
+    status = bytes_read(reading, texts, head.path_bytes + head.message_bytes, error);
     if (status)
         return status;
-    const uint64_t place = reading->loaded - (reading->buffer.count - reading->at);
-    const uint8_t *texts = reading->buffer.bytes + reading->at + sizeof head;
     if (head.hash != item_hash(reading->seed, place, &head, texts) || head.reason >= CORPUS_REASONS ||
         memchr(texts, '\0', head.path_bytes + head.message_bytes))
         return damaged(reading, error);
@@ -254,12 +236,11 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
     *why = (struct tokmap_error){.status = (enum tokmap_status)head.status, .line = head.line, .offset = head.offset};
     memcpy(why->path, texts, head.path_bytes);
     memcpy(why->message, texts + head.path_bytes, head.message_bytes);
-    reading->at += sizeof head + head.path_bytes + head.message_bytes;
     return TOKMAP_OK;
 }
 
 enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit, const struct skipped_size *size,
-                                      const struct skipped_taker *taker, void *user, struct tokmap_error *error)
+                                      const struct skipped_taker *taker, struct tokmap_error *error)
 {
     struct reading reading = {
         .path = unit_path(folder, unit, ENDING), .fd = -1, .seed = seed_of(key, unit), .bytes = size->bytes};
@@ -269,12 +250,11 @@ enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t
         struct tokmap_error why;
         status = item_read(&reading, &issue, &why, error);
         if (!status)
-            status = taker->item(user, &issue, &why, error);
+            status = taker->item(taker->user, &issue, &why, error);
     }
-    if (!status && (reading.loaded != reading.bytes || reading.at != reading.buffer.count))
+    if (!status && reading.at != reading.bytes)
         status = damaged(&reading, error);
     os_close(reading.fd);
-    bytes_free(&reading.buffer);
     free(reading.path);
     return status;
 }

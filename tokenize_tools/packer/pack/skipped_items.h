@@ -24,7 +24,7 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
 
 /* Save, after a sync, how much of the file there is, and restore it in another process: see struct pack_options.
  * Statuses of load: OK, ERROR_CORRUPT (the file is shorter, or the bytes say something else). */
-int skipped_items_save(struct skipped_items *items, const struct state_sink *sink);
+void skipped_items_save(struct skipped_items *items, struct state_sink *sink);
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
                                       struct tokmap_error *error);
 
@@ -36,6 +36,6 @@ void skipped_items_free(struct skipped_items *items); /* leaves the file; accept
 /* Reads the file of a unit that is finished, which has this size. Statuses: OK, ERROR_CORRUPT (it is missing, or
  * damaged), ERROR_IO, ERROR_MEMORY, those of taker->item(). */
 enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit, const struct skipped_size *size,
-                                      const struct skipped_taker *taker, void *user, struct tokmap_error *error);
+                                      const struct skipped_taker *taker, struct tokmap_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 /* unit_record.c - see unit_record.h. */
 #include "unit_record.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,8 @@
 #include "pack_facts.h"
 #include "text/path.h"
 
-#define PAIRS 4096
 #define LENGTHS_MOST ((uint64_t)16 << 20)
 #define FOUND_MOST ((uint64_t)4 << 32)
-
-/* Head of the pairs of the histogram. */
-struct lengths_head {
-    uint64_t count, largest, low, high;
-};
 
 struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit)
 {
@@ -28,9 +23,16 @@ struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit)
         .folder = folder, .key = key, .kind = STAGE_PACKED, .number = unit, .sections = UNIT_SECTIONS};
 }
 
+/* Returns whether an id is one of unit_record_id(). */
+static bool is_record_id(const struct stage_id *id)
+{
+    return id->kind == STAGE_PACKED && id->sections == UNIT_SECTIONS && !id->part;
+}
+
 uint64_t unit_record_layout(void)
 {
-    const uint64_t sizes[] = {9, sizeof(struct unit_result), sizeof(struct corpus_counts), sizeof(struct corpus_place)};
+    const uint64_t sizes[] = {10, sizeof(struct unit_result), sizeof(struct corpus_counts),
+                              sizeof(struct corpus_place)};
     return hash64(sizes, sizeof sizes);
 }
 
@@ -49,33 +51,22 @@ bool unit_record_key(const struct pack_options *options, uint64_t *key)
     return made;
 }
 
-static enum tokmap_status lengths_add(struct stage_writer *writer, const struct histogram *lengths,
-                                      struct tokmap_error *error)
-{
-    const struct lengths_head head = {lengths->count, lengths->largest, (uint64_t)lengths->sum,
-                                      (uint64_t)(lengths->sum >> 64)};
-    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
-    enum tokmap_status status = pairs ? stage_writer_add(writer, &head, sizeof head, error)
-                                      : error_set_memory(error, "the record of a unit", 0);
-    for (size_t used; !status && (used = histogram_save(lengths, &cell, pairs, PAIRS));)
-        status = stage_writer_add(writer, pairs, used * sizeof *pairs, error);
-    free(pairs);
-    return status;
-}
-
 enum tokmap_status unit_record_write(const struct stage_id *id, const struct unit_result *result,
                                      const struct histogram *lengths, const struct shuffle_sorted *sorted,
                                      const struct listed_search *listed, bool sync, struct tokmap_error *error)
 {
     struct stage_writer *writer;
-    struct bytes_buffer found = {0};
+    struct bytes_buffer pairs = {0}, found = {0};
+    assert(is_record_id(id));
     enum tokmap_status status = stage_writer_open(&writer, id, error);
+    if (!status && !histogram_save(lengths, &pairs))
+        status = error_set_memory(error, "the record of a unit", 0);
     if (!status)
         status = stage_writer_add(writer, result, sizeof *result, error);
     if (!status)
         status = stage_writer_next(writer, error);
     if (!status)
-        status = lengths_add(writer, lengths, error);
+        status = stage_writer_add(writer, pairs.bytes, pairs.count, error);
     if (!status)
         status = stage_writer_next(writer, error);
     if (!status)
@@ -89,6 +80,7 @@ enum tokmap_status unit_record_write(const struct stage_id *id, const struct uni
     if (!status)
         status = stage_writer_commit(writer, sync, error);
     stage_writer_free(writer);
+    bytes_free(&pairs);
     bytes_free(&found);
     return status;
 }
@@ -116,22 +108,9 @@ static bool result_is_good(const struct pack_result *result)
 static bool lengths_take(struct histogram *lengths, const struct bytes_buffer *bytes)
 {
     struct histogram own = {0};
-    struct lengths_head head;
-    bool good = bytes->count >= sizeof head && histogram_new(&own);
-    for (size_t at = sizeof head; at < bytes->count && good; at += 2 * sizeof(uint64_t)) {
-        uint64_t pair[2];
-        good = bytes->count - at >= sizeof pair;
-        if (good)
-            memcpy(pair, bytes->bytes + at, sizeof pair);
-        good = good && histogram_load(&own, pair);
-    }
-    if (good) {
-        memcpy(&head, bytes->bytes, sizeof head);
-        own.count = head.count;
-        own.largest = head.largest;
-        own.sum = (unsigned __int128)head.high << 64 | head.low;
+    const bool good = histogram_new(&own) && histogram_load(&own, bytes->bytes, bytes->count);
+    if (good)
         histogram_merge(lengths, &own);
-    }
     histogram_free(&own);
     return good;
 }
@@ -139,6 +118,7 @@ static bool lengths_take(struct histogram *lengths, const struct bytes_buffer *b
 enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_result *result, struct histogram *lengths,
                                     struct listed_search *listed, struct tokmap_error *error)
 {
+    assert(is_record_id(id));
     struct bytes_buffer bytes = {0};
     enum tokmap_status status = stage_section_read(id, UNIT_RESULT, result, sizeof *result, error);
     if (!status && !result_is_good(&result->pack))

@@ -7,7 +7,7 @@
  * of other work cannot get among these:
  *
  *     section UNIT_RESULT      the numbers of the closing report
- *     section UNIT_LENGTHS     lengths of documents: u64 count, largest, and sum (two), and pairs of a histogram
+ *     section UNIT_LENGTHS     lengths of documents, as histogram_save() appends them
  *     section SORTED_TOTALS    figures of the sorted documents (sorted_units.h); all but the lines is zero if
  *                              there is no shuffle
  *     section SORTED_CHUNKS    the chunks that they are in

@@ -2,22 +2,225 @@
 /* shard_merge.c - see shard_merge.h. */
 #include "shard_merge.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "merge_journal.h"
+#include "encode/shard_set.h"
+#include "platform/os.h"
 #include "shuffle_hand.h"
 #include "shuffle_merge.h"
-#include "work/unit_names.h"
+#include "work/work_folder.h"
+#include "work/work_units.h"
 
 #define RECORD_MOST ((uint64_t)1 << 48)
 /* By how much the ids, mask, and values of a document can be larger than the record that they are from: control
  * characters have 6 bytes in JSON, and a byte may have an id of 4 bytes with a bit of the mask. */
 #define RECORD_GROWS 8
 #define SPARE_BYTES ((uint64_t)1 << 20) /* for what a template adds to a short conversation */
+
+/* ---- the journal ---- */
+
+/*
+ * The journal saves how far the merge of a shard is, and restores it in another process. So a task that is killed loses
+ * seconds of its shard, whatever the size of the shard.
+ *
+ *     shard-000007.work/journal    a journal (work_folder.h) whose only fact is what the cut says of the shard
+ *
+ * After the fact follow, for each checkpoint:
+ *
+ *     increment    u64 kind, and bytes that the shard has added since the last checkpoint (shard_set_save()), or where
+ *                  the merge is in each chunk (shuffle_merge_save())
+ *     checkpoint   struct shard_set_state; valid with all increments before it
+ *
+ * As in pack_journal.h, increments are appended, the files of the shard are synced, and then the checkpoint is
+ * appended and the journal synced. A journal that is damaged, or of another cut, is removed: the merge begins again.
+ */
+
+enum { INCREMENT = WORK_TYPE_FIRST, CHECKPOINT };
+
+#define PLACES UINT32_MAX /* kind of the increments of the merge */
+
+struct merge_journal {
+    const char *prefix;         /* of the shard */
+    uint64_t checkpoint_ns;     /* 0: nothing is saved, and earlier work is removed */
+    struct work_folder *folder; /* NULL before the first checkpoint */
+    char fact[2 * 16 + 1];      /* a hash of what the shard is made of: work with another one is not continued */
+    bool found;                 /* true if there is a checkpoint, which another process could continue */
+    uint64_t next_ns, checkpoint_end;
+    struct shard_set_state last; /* of the last checkpoint, read or made */
+
+    /* The status for which an increment could not be written. */
+    struct tokmap_error failure;
+    enum tokmap_status failed;
+};
+
+static enum tokmap_status folder_open(struct merge_journal *journal, bool start_over, bool create,
+                                      struct tokmap_error *error)
+{
+    static const struct inputs_selection none;
+    const struct work_fact fact = {"shard", journal->fact};
+    const struct work_folder_options work = {.name = journal->prefix,
+                                             .facts = &fact,
+                                             .fact_count = 1,
+                                             .inputs = {.select = &none},
+                                             .start_over = start_over,
+                                             .create = create};
+    return work_folder_open(&journal->folder, &work, error);
+}
+
+/* Finds the last checkpoint. */
+static enum tokmap_status checkpoint_find(struct merge_journal *journal, struct tokmap_error *error)
+{
+    struct work_record record;
+    enum tokmap_status status;
+    while (!(status = work_folder_next(journal->folder, &record, error))) {
+        if (record.type != CHECKPOINT)
+            continue;
+        if (record.bytes != sizeof journal->last)
+            return work_folder_damaged(journal->folder, error);
+        memcpy(&journal->last, record.payload, sizeof journal->last);
+        journal->checkpoint_end = record.end;
+        journal->found = true;
+    }
+    return status == TOKMAP_END ? TOKMAP_OK : status;
+}
+
+/* Removes the journal, when there is nothing to continue. */
+static void journal_drop(struct merge_journal *journal)
+{
+    work_folder_remove(journal->folder);
+    journal->folder = NULL;
+    journal->found = false;
+}
+
+/* Looks for the journal of a killed process. */
+static enum tokmap_status journal_find(struct merge_journal *journal, uint64_t shard_key, struct tokmap_error *error)
+{
+    /* The second number changes if the bytes of a checkpoint mean something else. */
+    (void)snprintf(journal->fact, sizeof journal->fact, "%016" PRIx64 "%016" PRIx64, shard_key,
+                   (uint64_t)sizeof(struct shard_set_state));
+    enum tokmap_status status = folder_open(journal, false, false, error);
+    if (!status && journal->folder)
+        status = checkpoint_find(journal, error);
+    if (status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_UNSUPPORTED) {
+        journal->found = false;
+        work_folder_close(journal->folder);
+        status = folder_open(journal, true, false, error);
+    }
+    journal->next_ns = os_clock_ns() + journal->checkpoint_ns;
+    if (!status && journal->folder && (!journal->found || !journal->checkpoint_ns))
+        journal_drop(journal);
+    return status;
+}
+
+/* Closes the journal. done: it is removed; else it stays, unless it has no checkpoint. */
+static void journal_close(struct merge_journal *journal, bool done)
+{
+    if (done || !journal->found)
+        work_folder_remove(journal->folder);
+    else
+        work_folder_close(journal->folder);
+}
+
+static enum tokmap_status record_load(struct merge_journal *journal, struct shard_set *set, struct bytes_buffer *places,
+                                      const struct work_record *record, struct tokmap_error *error)
+{
+    if (record->type == CHECKPOINT)
+        return TOKMAP_OK;
+    if (record->type != INCREMENT || record->bytes < 8)
+        return work_folder_damaged(journal->folder, error);
+    const uint32_t kind = (uint32_t)load64(record->payload);
+    if (kind != PLACES)
+        return shard_set_load(set, kind, record->payload + 8, record->bytes - 8, error);
+    const int failed = shuffle_places_load(places, record->payload + 8, record->bytes - 8);
+    return !failed            ? TOKMAP_OK
+           : failed == ENOMEM ? error_set_memory(error, "the journal", places->count)
+                              : work_folder_damaged(journal->folder, error);
+}
+
+/* Restores a shard that shard_set_reopen() has opened, and moves the beginnings of the chunks to where the merge
+ * continues. */
+static enum tokmap_status journal_restore(struct merge_journal *journal, struct shard_set *set,
+                                          struct shuffle_chunks *chunks, struct tokmap_error *error)
+{
+    struct work_record record = {.end = 0};
+    struct bytes_buffer places = {0};
+    enum tokmap_status status = TOKMAP_OK;
+    work_folder_rewind(journal->folder);
+    while (!status && record.end < journal->checkpoint_end) {
+        status = work_folder_next(journal->folder, &record, error);
+        status = status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
+        if (!status)
+            status = record_load(journal, set, &places, &record, error);
+    }
+    if (!status)
+        status = shard_set_restored(set, error);
+    if (!status && !shuffle_places_restore(&places, chunks))
+        status = work_folder_damaged(journal->folder, error);
+    if (!status)
+        status = work_folder_cut(journal->folder, journal->checkpoint_end, error);
+    bytes_free(&places);
+    journal->next_ns = os_clock_ns() + journal->checkpoint_ns;
+    return status;
+}
+
+static int increment_put(void *user, uint32_t kind, const void *bytes, size_t count)
+{
+    struct merge_journal *journal = user;
+    const uint64_t head = kind;
+    journal->failed =
+        work_folder_increments(journal->folder, INCREMENT, &head, sizeof head, bytes, count, &journal->failure);
+    return journal->failed ? EIO : 0;
+}
+
+static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct shard_set *set,
+                                          const struct shuffle_merge *merge, struct tokmap_error *error)
+{
+    struct state_sink sink = {.put = increment_put, .user = journal};
+    struct shard_set_state *last = &journal->last;
+    memset(last, 0, sizeof *last);
+    journal->failed = TOKMAP_OK;
+    enum tokmap_status status = shard_set_save(set, last, &sink, error);
+    if (!status)
+        shuffle_merge_save(merge, PLACES, &sink);
+    if (journal->failed) { /* what the set says of it has no cause */
+        if (error)
+            *error = journal->failure;
+        status = journal->failed;
+    }
+    if (!status)
+        status = shard_set_sync(set, error);
+    if (!status)
+        status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
+    if (!status)
+        status = work_folder_sync(journal->folder, error);
+    if (!status)
+        shard_set_saved(set);
+    return status;
+}
+
+/* Makes a checkpoint if it is time for one. */
+static enum tokmap_status journal_save(struct merge_journal *journal, struct shard_set *set,
+                                       const struct shuffle_merge *merge, struct tokmap_error *error)
+{
+    const uint64_t every = journal->checkpoint_ns;
+    if (!every || os_clock_ns() < journal->next_ns || !shard_set_can_save(set))
+        return TOKMAP_OK;
+    enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_open(journal, true, true, error);
+    if (!status)
+        status = checkpoint_make(journal, set, merge, error);
+    journal->found = journal->found || !status;
+    journal->next_ns = os_clock_ns() + every;
+    return status;
+}
+
+/* ---- the merge ---- */
 
 struct shard_merging {
     const struct shard_merge_options *options;
@@ -27,15 +230,10 @@ struct shard_merging {
     struct shuffle_merge *merge;
     struct shuffle_hand *hand;
     char *prefix; /* of the shard */
-    struct merge_journal *journal;
+    struct merge_journal journal;
     struct set_work *work;
     struct shard_set *set;
 };
-
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "a shard of sorted documents", bytes);
-}
 
 struct stage_id merged_shard_id(const char *folder, uint64_t key, uint64_t number)
 {
@@ -81,7 +279,7 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
                                       .damaged = sorted_units_damaged};
     chunks->chunks = malloc((size_t)(count + 1) * sizeof *chunks->chunks);
     if (!chunks->chunks)
-        return no_memory(count * sizeof *chunks->chunks, error);
+        return error_set_memory(error, "a shard of sorted documents", count * sizeof *chunks->chunks);
     for (uint64_t i = 0; i < count; i++) {
         if (merging->cut.begins[i] == merging->cut.ends[i])
             continue;
@@ -109,10 +307,10 @@ static uint64_t shard_key(const struct shard_merging *merging, uint64_t number)
 static enum tokmap_status journal_open(struct shard_merging *merging, uint64_t number, struct tokmap_error *error)
 {
     merging->prefix = merged_path(merging->options->units->folder, number, "");
-    const struct merge_journal_options journal = {.prefix = merging->prefix,
-                                                  .shard_key = shard_key(merging, number),
-                                                  .checkpoint_ns = merging->options->checkpoint_ns};
-    return merging->prefix ? merge_journal_open(&merging->journal, &journal, error) : no_memory(0, error);
+    merging->journal.prefix = merging->prefix;
+    merging->journal.checkpoint_ns = merging->options->checkpoint_ns;
+    return merging->prefix ? journal_find(&merging->journal, shard_key(merging, number), error)
+                           : error_set_memory(error, "a shard of sorted documents", 0);
 }
 
 /* Opens the shard, in a folder of its own: a new one, or that of a killed process. */
@@ -120,7 +318,7 @@ static enum tokmap_status output_open(struct shard_merging *merging, struct tokm
 {
     static const char *const endings[] = {""};
     const struct shard_merge_options *options = merging->options;
-    const struct shard_set_state *found = merge_journal_found(merging->journal);
+    const struct shard_set_state *found = merging->journal.found ? &merging->journal.last : NULL;
     const struct set_work_options work = {.endings = endings,
                                           .sets = 1,
                                           .sealed = options->shard.seal != NULL,
@@ -140,7 +338,7 @@ static enum tokmap_status output_open(struct shard_merging *merging, struct tokm
     if (!status && (found->shards || found->open || found->tokens > merging->cut.tokens))
         status = stage_corrupt(&merging->options->cut, error);
     if (!status)
-        status = merge_journal_restore(merging->journal, merging->set, &merging->chunks, error);
+        status = journal_restore(&merging->journal, merging->set, &merging->chunks, error);
     if (!status) {
         merging->made.documents = found->documents;
         merging->made.tokens = found->tokens;
@@ -159,11 +357,11 @@ static bool may_pass(enum tokmap_status status)
 static enum tokmap_status output_begin(struct shard_merging *merging, struct tokmap_error *error)
 {
     const enum tokmap_status status = output_open(merging, error);
-    if (!status || may_pass(status) || status == TOKMAP_ERROR_BUSY || !merge_journal_found(merging->journal))
+    if (!status || may_pass(status) || status == TOKMAP_ERROR_BUSY || !merging->journal.found)
         return status;
     shard_set_leave(merging->set);
     merging->set = NULL;
-    merge_journal_drop(merging->journal);
+    journal_drop(&merging->journal);
     set_work_leave(merging->work);
     merging->work = NULL;
     return output_open(merging, error);
@@ -209,7 +407,7 @@ static enum tokmap_status document_add(struct shard_merging *merging, struct tok
     bool due;
     enum tokmap_status status = shuffle_hand_check(merging->hand, &due, error);
     if (!status && due)
-        status = merge_journal_save(merging->journal, merging->set, merging->merge, error);
+        status = journal_save(&merging->journal, merging->set, merging->merge, error);
     if (!status)
         status = shuffle_merge_next(merging->merge, &head, &record, error);
     if (status)
@@ -261,7 +459,7 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
 {
     struct shard_merging *merging = calloc(1, sizeof *merging);
     if (!merging)
-        return no_memory(sizeof *merging, error);
+        return error_set_memory(error, "a shard of sorted documents", sizeof *merging);
     merging->options = options;
     merging->made.shard = id->number;
     while (merging->made.shard >= options->cuts->sets[merging->made.set].shards)
@@ -288,9 +486,9 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
     if (!status)
         set_work_tidy(merging->work);
     /* If anything is not what was written, the journal may say it. The next attempt reads everything again. */
-    const bool keep = may_pass(status) && merging->journal && merge_journal_kept(merging->journal);
+    const bool keep = may_pass(status) && merging->journal.found;
     (keep ? shard_set_leave : shard_set_abandon)(merging->set);
-    merge_journal_close(merging->journal, !keep);
+    journal_close(&merging->journal, !keep);
     (committed || keep ? set_work_leave : set_work_abandon)(merging->work); /* the lock goes last */
     free(merging->prefix);
     shuffle_merge_close(merging->merge);

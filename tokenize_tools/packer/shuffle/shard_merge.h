@@ -4,7 +4,7 @@
  * shard, from where the cut (shuffle_cut.h) says it begins up to where the next one begins.
  *
  *     shard-000007.work/shard-000007-00000.bin.ready    the shard, and its other files
- *     shard-000007.work/journal                        until then, how far it is (merge_journal.h)
+ *     shard-000007.work/journal                        until then, how far it is (shard_merge.c)
  *     shard-000007.partial                             the lock of the process that writes it
  *     merged-000007                                    a stage file (stage_file.h): the shard is finished
  *

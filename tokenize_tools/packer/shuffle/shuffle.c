@@ -2,7 +2,7 @@
 /*
  * shuffle.c - see shuffle.h.
  *
- * First pass: each document becomes a record (shuffle_record.h). shuffle_chunks.h sorts and stores them. A document
+ * First pass: each document becomes a record (shuffle_chunks.h). shuffle_chunks.h sorts and stores them. A document
  * that comes in parts waits in `open` until it ends; if it becomes longer than a record, what there is of it, and all
  * that follows, goes to the file of long documents, and its record says where. Second pass: shuffle_merge.h gives the
  * records in order, and shuffle_hand.h makes a run of one document for its shard set of each.
@@ -67,7 +67,7 @@ struct shuffle {
         bool unsynced;   /* a file is new in the folder */
         bool long_named; /* long-0 exists */
         uint64_t saved_chunks, saved_paths, synced_chunks, synced_long;
-        struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
+        struct bytes_buffer loaded; /* struct shuffle_chunk of a killed process */
     } named;
 
     /* The second pass. */
@@ -79,18 +79,6 @@ struct shuffle {
         struct bytes_buffer places; /* of each chunk, where a killed process was in it */
     } second;
 };
-
-/* Saved state of a chunk. */
-struct saved_chunk {
-    uint64_t file, begin, end;
-    uint64_t set, keys, tokens, keys_hash;
-};
-
-/* Returns where the next chunk begins in the file. */
-static uint64_t chunk_after(const struct saved_chunk *chunk)
-{
-    return chunk->end + chunk->keys * sizeof(struct shuffle_key);
-}
 
 /* ---- files ---- */
 
@@ -524,24 +512,16 @@ bool shuffle_can_save(const struct shuffle *shuffle)
 }
 
 /* Passes on the chunks that were written since the last call. */
-static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
+static void chunks_save(struct shuffle *shuffle, struct state_sink *sink)
 {
-    int failed = 0;
-    for (; shuffle->named.saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->named.saved_chunks++) {
-        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->named.saved_chunks];
-        const struct saved_chunk saved = {.file = chunk->file,
-                                          .begin = chunk->begin,
-                                          .end = chunk->end,
-                                          .set = chunk->set,
-                                          .keys = chunk->keys,
-                                          .tokens = chunk->tokens,
-                                          .keys_hash = chunk->keys_hash};
-        failed = sink->put(sink->user, SAVED_CHUNK, &saved, sizeof saved);
+    for (; shuffle->named.saved_chunks < shuffle->chunks.chunk_count; shuffle->named.saved_chunks++) {
+        struct shuffle_chunk saved = shuffle->chunks.chunks[shuffle->named.saved_chunks];
+        saved.fd = 0;
+        state_put(sink, SAVED_CHUNK, &saved, sizeof saved);
     }
-    return failed;
 }
 
-enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, struct state_sink *sink,
                                 struct tokmap_error *error)
 {
     struct open_document *open = &shuffle->open;
@@ -553,13 +533,13 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
         status = long_begin(shuffle, error);
     if (status)
         return status;
-    int failed = chunks_save(shuffle, sink);
-    if (!failed && shuffle->named.saved_paths < shuffle->paths.count)
-        failed = sink->put(sink->user, SAVED_PATHS, shuffle->paths.bytes + shuffle->named.saved_paths,
-                           shuffle->paths.count - shuffle->named.saved_paths);
+    chunks_save(shuffle, sink);
+    if (shuffle->named.saved_paths < shuffle->paths.count)
+        state_put(sink, SAVED_PATHS, shuffle->paths.bytes + shuffle->named.saved_paths,
+                  shuffle->paths.count - shuffle->named.saved_paths);
     shuffle->named.saved_paths = shuffle->paths.count;
-    if (!failed && shuffle->second.begun && !shuffle->second.finished)
-        failed = shuffle_merge_save(shuffle->second.merge, SAVED_PLACES, sink);
+    if (shuffle->second.begun && !shuffle->second.finished)
+        shuffle_merge_save(shuffle->second.merge, SAVED_PLACES, sink);
     *state = (struct shuffle_state){.chunks = shuffle->chunks.chunk_count,
                                     .files = shuffle->chunks.files,
                                     .file_bytes = shuffle->chunks.file_bytes,
@@ -576,8 +556,7 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
                                     .finished = shuffle->second.finished,
                                     .done = shuffle->second.hand ? shuffle_hand_done(shuffle->second.hand)
                                                                  : shuffle->second.done};
-    return failed ? error_set_system(error, failed, shuffle->folder, TOKMAP_NO_OFFSET, "the shuffle cannot be saved")
-                  : TOKMAP_OK;
+    return TOKMAP_OK;
 }
 
 enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error)
@@ -621,7 +600,7 @@ enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const ui
                                 struct tokmap_error *error)
 {
     int failed = 0;
-    if (kind == SAVED_CHUNK && count == sizeof(struct saved_chunk))
+    if (kind == SAVED_CHUNK && count == sizeof(struct shuffle_chunk))
         failed = bytes_append(&shuffle->named.loaded, bytes, count) ? 0 : ENOMEM;
     else if (kind == SAVED_PATHS)
         failed = bytes_append(&shuffle->paths, bytes, count) ? 0 : ENOMEM;
@@ -667,40 +646,32 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
 {
     struct shuffle_chunks *chunks = &shuffle->chunks;
     enum tokmap_status status = TOKMAP_OK;
-    struct saved_chunk last = {0};
+    struct shuffle_chunk last = {0};
     int fd = -1;
     if (shuffle->named.loaded.count != state->chunks * sizeof last || state->files > state->chunks)
         return damaged(shuffle, error);
     for (uint64_t i = 0; i < state->chunks && !status; i++) {
-        struct saved_chunk saved;
+        struct shuffle_chunk saved;
         memcpy(&saved, shuffle->named.loaded.bytes + i * sizeof saved, sizeof saved);
         const bool next = !i || saved.file != last.file;
-        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : chunk_after(&last)) ||
-            saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
+        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : shuffle_chunk_after(&last)) ||
+            saved.fd || saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
             saved.end > UINT64_MAX / 64)
             return damaged(shuffle, error);
         last = saved;
         const bool newest = saved.file + 1 == state->files;
         if (next)
-            status = file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : chunk_after(&saved), newest,
-                                 &fd, error);
-        const struct shuffle_chunk chunk = {.fd = fd,
-                                            .file = (uint32_t)saved.file,
-                                            .begin = saved.begin,
-                                            .end = saved.end,
-                                            .set = saved.set,
-                                            .keys = saved.keys,
-                                            .tokens = saved.tokens,
-                                            .keys_hash = saved.keys_hash};
-        if (next && !status && (status = shuffle_chunks_take(chunks, &chunk, 1, error)))
+            status = file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : shuffle_chunk_after(&saved),
+                                 newest, &fd, error);
+        saved.fd = fd;
+        if (!status && (status = shuffle_chunks_take(chunks, &saved, error)) && next)
             os_close(fd);
-        else if (!next && !status)
-            status = shuffle_chunks_take(chunks, &chunk, 1, error);
     }
     chunks->fd = status ? -1 : fd;
     chunks->files = (uint32_t)state->files;
     chunks->file_bytes = state->file_bytes;
-    return status || (state->chunks && (chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
+    return status ||
+                   (state->chunks && (shuffle_chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
                ? (status ? status : damaged(shuffle, error))
                : TOKMAP_OK;
 }

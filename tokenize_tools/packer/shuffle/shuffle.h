@@ -5,7 +5,7 @@
  *
  *     documents -> shuffle_add() -> sorted chunks -> shuffle_finish() -> shard sets
  *
- * The order is a function of the seed and of where each document is in the inputs (shuffle_record.h): every order can
+ * The order is a function of the seed and of where each document is in the inputs (shuffle_chunks.h): every order can
  * appear, all are equally likely as far as the hash is random, and neither the size of the chunks nor the number of
  * threads changes it. With several sets (split.h), each set gets its documents in this order.
  *
@@ -106,7 +106,7 @@ struct shuffle_state {
 bool shuffle_can_save(const struct shuffle *shuffle);
 /* Writes what is in memory, as a chunk of its own, passes on what was added since the last call, and states the rest.
  * The files have it after shuffle_sync(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, struct state_sink *sink,
                                 struct tokmap_error *error);
 enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error);
 

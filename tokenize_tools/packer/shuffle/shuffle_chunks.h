@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shuffle_chunks.h - the first pass of the shuffle: collects records (shuffle_record.h) in memory, sorts them whenever
+ * shuffle_chunks.h - the first pass of the shuffle: collects records in memory, sorts them whenever
  * a *chunk* is full, and writes the chunk to a file: one without a name, which disappears however the program ends, or
  * one that the caller opens, with which another process can go on.
  *
@@ -18,17 +18,84 @@
 #define TOKMAP_SHUFFLE_SHUFFLE_CHUNKS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "encode/split.h"
-#include "shuffle_record.h"
 #include "tokmap/tokmap.h"
+
+/*
+ * A document on its way through the shuffle: its place in the shuffled order, and its bytes in
+ * memory and in temporary files.
+ *
+ * The *key* of a document is order_key("document", seed, input number as 8 bytes, position): see ORDER.md, which has
+ * the definition and an example. Documents are sorted by their keys as numbers of 128 bits (high * 2^64 + low), and
+ * those with equal keys, of which there are practically none, by input and position. So the order is a function of the
+ * seed and of where each document is in the inputs, and not of the documents that are shuffled with it.
+ *
+ * A *record* is a head and a payload: the tokens, the mask (bit i mod 8 of byte i / 8), for each column the length of
+ * its value as 8 bytes, and then the values; zeros up to a multiple of 8 bytes follow. The payload of a long document
+ * is in another file, and its record has where and what hash it has. Temporary files have no stable format.
+ *
+ * All functions are pure.
+ */
+
+struct shuffle_place {
+    uint64_t high, low; /* of the key */
+    uint64_t input, position;
+};
+
+struct shuffle_place shuffle_place_of(uint64_t seed, uint64_t input, uint64_t position);
+
+/* Returns true if a document at `a` precedes one at `b`. */
+static inline bool shuffle_precedes(const struct shuffle_place *a, const struct shuffle_place *b)
+{
+    if (a->high != b->high)
+        return a->high < b->high;
+    if (a->low != b->low)
+        return a->low < b->low;
+    return a->input != b->input ? a->input < b->input : a->position < b->position;
+}
+
+struct shuffle_head {
+    uint64_t hash;  /* XXH3-64 of the rest of the record */
+    uint32_t bytes; /* of the record, a multiple of 8 */
+    uint32_t set;   /* of the split; and SHUFFLE_LONG */
+    uint64_t input, position, record;
+    uint64_t text_bytes;
+    uint64_t tokens;
+};
+_Static_assert(sizeof(struct shuffle_head) == 56, "a head has no padding");
+
+#define SHUFFLE_LONG ((uint32_t)1 << 31) /* the payload is a struct shuffle_long */
+
+/* Place of the payload of a long document in the file of long documents. */
+struct shuffle_long {
+    uint64_t offset, bytes;
+    uint64_t hash; /* XXH3-64 of the payload, without zeros after it */
+};
+
+/* Stores the hash of a record that is complete. record: aligned for uint64_t. */
+void shuffle_record_seal(uint8_t *record);
+/* Returns true if the hash is that of the record; head->bytes of it are there. */
+bool shuffle_record_sound(const uint8_t *record, const struct shuffle_head *head);
+
+/* Cuts a payload of `bytes` bytes into its parts; returns false if it has another length than its parts. lengths: of
+ * the values, 8 bytes each, at any alignment; each of them is checked. */
+struct shuffle_payload {
+    const uint8_t *tokens, *mask, *lengths, *values;
+};
+bool shuffle_payload_cut(const uint8_t *payload, uint64_t bytes, uint64_t tokens, uint32_t width, bool mask,
+                         uint32_t columns, struct shuffle_payload *cut);
+
+/* Bytes of the tokens and the mask; false if they are more than 2^62. */
+bool shuffle_payload_bytes(uint64_t tokens, uint32_t width, bool mask, uint64_t *bytes);
 
 #define SHUFFLE_RECORD_MOST ((uint64_t)1 << 20) /* bytes of a record */
 
-/* A chunk in a file: records in their order, from `begin` up to `end`. */
+/* A chunk in a file: records in their order, from `begin` up to `end`. It is stored as it is, with fd 0. */
 struct shuffle_chunk {
-    int fd;
     uint32_t file; /* its number */
+    int fd;
     uint64_t begin, end;
     /* With shuffle_chunks.sets: the set of all documents, how many there are, their tokens, and the hash of their
      * keys (shuffle_keys_hash()), which begin at `end`. Else 0. */
@@ -42,6 +109,12 @@ struct shuffle_key {
     uint64_t tokens;
 };
 _Static_assert(sizeof(struct shuffle_key) == 32, "a key has no padding");
+
+/* Returns where the next chunk begins in the file. */
+static inline uint64_t shuffle_chunk_after(const struct shuffle_chunk *chunk)
+{
+    return chunk->end + chunk->keys * sizeof(struct shuffle_key);
+}
 
 /* Returns the hash of the keys of a chunk up to here: `before` is the hash of the keys before these, or 0.
  * So a reader of the keys that continues in another process has to save one number. */
@@ -111,8 +184,8 @@ void shuffle_chunks_add(struct shuffle_chunks *chunks, uint8_t *record);
 /* Writes the chunk in memory, if it has records, and waits for the thread. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct tokmap_error *error);
 
-/* Adds chunks that another process has written; they have descriptors. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *more, uint64_t count,
+/* Adds a chunk that another process has written; it has a descriptor. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *chunk,
                                        struct tokmap_error *error);
 
 /* Ends the pass: if chunks were written, writes the last one, too, and frees the memory. Else sorts the records, which

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shuffle_hand.h - the end of the shuffle: makes documents of records (shuffle_record.h), and adds them to shard sets
+ * shuffle_hand.h - the end of the shuffle: makes documents of records (shuffle_chunks.h), and adds them to shard sets
  * in the order in which the records come. The payload of a long document is copied from its file in slabs, unless it
  * has a mask.
  */
@@ -8,7 +8,7 @@
 #define TOKMAP_SHUFFLE_SHUFFLE_HAND_H
 
 #include "encode/shard_set.h"
-#include "shuffle_record.h"
+#include "shuffle_chunks.h"
 
 /* Whose records they are. */
 struct shuffle_source {

@@ -280,20 +280,18 @@ const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge
 
 /* ---- for another process that continues ---- */
 
-int shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, const struct state_sink *sink)
+void shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, struct state_sink *sink)
 {
     uint64_t increment[PLACES + 1];
-    int failed = 0;
-    for (uint64_t i = 0; i < merge->cursor_count && !failed; i += PLACES) {
+    for (uint64_t i = 0; i < merge->cursor_count; i += PLACES) {
         const uint64_t count = min64(PLACES, merge->cursor_count - i);
         increment[0] = i;
         for (uint64_t k = 0; k < count; k++) {
             const struct cursor *cursor = &merge->cursors[i + k];
             increment[k + 1] = cursor->offset - (cursor->filled - cursor->at);
         }
-        failed = sink->put(sink->user, kind, increment, (size_t)(8 * (count + 1)));
+        state_put(sink, kind, increment, (size_t)(8 * (count + 1)));
     }
-    return failed;
 }
 
 int shuffle_places_load(struct bytes_buffer *places, const uint8_t *bytes, size_t count)

@@ -32,8 +32,8 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge);
 
 /* Passes on where the merge is in each chunk, as increments of this kind: u64 number of a chunk, and of this chunk and
- * those after it u64 where the next record begins. Returns 0, or what sink->put() returns. */
-int shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, const struct state_sink *sink);
+ * those after it u64 where the next record begins. */
+void shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, struct state_sink *sink);
 /* Takes such an increment: `places` becomes those of all chunks. A later increment replaces what an earlier one has
  * said. Returns 0, EINVAL (it is damaged), or ENOMEM. */
 int shuffle_places_load(struct bytes_buffer *places, const uint8_t *bytes, size_t count);

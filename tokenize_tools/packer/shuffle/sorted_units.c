@@ -12,7 +12,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "work/unit_names.h"
+#include "work/work_units.h"
 
 #define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */
 #define OFFSET_MOST ((uint64_t)1 << 62)
@@ -54,14 +54,8 @@ enum tokmap_status sorted_unit_add(struct stage_writer *writer, const struct shu
     if (!status)
         status = stage_writer_next(writer, error);
     for (uint64_t i = 0; i < sorted->count && !status; i++) {
-        const struct shuffle_chunk *chunk = &sorted->chunks[i];
-        const struct sorted_chunk kept = {.file = chunk->file,
-                                          .begin = chunk->begin,
-                                          .end = chunk->end,
-                                          .set = chunk->set,
-                                          .keys = chunk->keys,
-                                          .tokens = chunk->tokens,
-                                          .keys_hash = chunk->keys_hash};
+        struct shuffle_chunk kept = sorted->chunks[i];
+        kept.fd = 0;
         status = stage_writer_add(writer, &kept, sizeof kept, error);
     }
     return status;
@@ -74,7 +68,7 @@ static enum tokmap_status totals_read(struct sorted_units *units, const struct s
     uint64_t listed = 0;
     enum tokmap_status status = stage_section_read(id, SORTED_TOTALS, &unit->totals, sizeof unit->totals, error);
     if (!status)
-        status = stage_section_count(id, SORTED_CHUNKS, sizeof(struct sorted_chunk), &listed, error);
+        status = stage_section_count(id, SORTED_CHUNKS, sizeof(struct shuffle_chunk), &listed, error);
     if (status)
         return status;
     const struct sorted_totals *totals = &unit->totals;
@@ -114,13 +108,13 @@ static enum tokmap_status long_check(const struct sorted_units *units, const str
 }
 
 /* Returns true if a chunk can follow `last` in the files of a unit; NULL: it is the first one. */
-static bool chunk_is_good(const struct sorted_chunk *chunk, const struct sorted_chunk *last)
+static bool chunk_is_good(const struct shuffle_chunk *chunk, const struct shuffle_chunk *last)
 {
     const bool next = !last || chunk->file != last->file;
     const uint64_t file = last ? last->file + next : 0;
-    const uint64_t begin = next ? 0 : last->end + last->keys * sizeof(struct shuffle_key);
-    return chunk->file == file && chunk->begin == begin && chunk->end > begin && chunk->end < OFFSET_MOST &&
-           chunk->set < SPLIT_SETS_MOST && chunk->keys &&
+    const uint64_t begin = next ? 0 : shuffle_chunk_after(last);
+    return chunk->file == file && !chunk->fd && chunk->begin == begin && chunk->end > begin &&
+           chunk->end < OFFSET_MOST && chunk->set < SPLIT_SETS_MOST && chunk->keys &&
            chunk->keys <= (chunk->end - begin) / sizeof(struct shuffle_head);
 }
 
@@ -142,13 +136,13 @@ static enum tokmap_status chunks_read(struct sorted_units *units, const struct s
 {
     const struct sorted_unit *unit = &units->list[id->number];
     struct sorted_totals sum = {.chunks = 0};
-    struct sorted_chunk last = {.file = 0};
+    struct shuffle_chunk last = {.file = 0};
     struct stage_reader reader;
     const void *record = NULL;
     enum tokmap_status status =
-        stage_reader_open(&reader, id, SORTED_CHUNKS, sizeof(struct sorted_chunk), READ_BYTES, error);
+        stage_reader_open(&reader, id, SORTED_CHUNKS, sizeof(struct shuffle_chunk), READ_BYTES, error);
     while (!status) {
-        struct sorted_chunk chunk;
+        struct shuffle_chunk chunk;
         status = stage_reader_next(&reader, &record, error);
         if (status || !record)
             break;
@@ -162,15 +156,10 @@ static enum tokmap_status chunks_read(struct sorted_units *units, const struct s
             status = no_memory(units->chunk_count * sizeof *units->chunks, error);
             break;
         }
-        units->chunks[unit->first_chunk + sum.chunks++] =
-            (struct shuffle_chunk){.fd = -1,
-                                   .file = (uint32_t)(unit->first_file + chunk.file),
-                                   .begin = chunk.begin,
-                                   .end = chunk.end,
-                                   .set = chunk.set,
-                                   .keys = chunk.keys,
-                                   .tokens = chunk.tokens,
-                                   .keys_hash = chunk.keys_hash};
+        struct shuffle_chunk *kept = &units->chunks[unit->first_chunk + sum.chunks++];
+        *kept = chunk;
+        kept->file = (uint32_t)(unit->first_file + chunk.file);
+        kept->fd = -1;
         units->digest = hash64_seeded(&chunk, sizeof chunk, units->digest);
         sum.files = chunk.file + 1;
         sum.sets[chunk.set].documents += chunk.keys;

@@ -34,14 +34,8 @@ struct sorted_totals {
     } sets[SPLIT_SETS_MOST];
 };
 
-/* A chunk of them, in section SORTED_CHUNKS; struct shuffle_chunk says what it means. */
-struct sorted_chunk {
-    uint64_t file, begin, end;
-    uint64_t set, keys, tokens, keys_hash;
-};
-
-/* Writes both sections, beginning in the open one. sorted: zeros without a shuffle. sets: SPLIT_SETS_MOST. lines: of
- * the part of a file that the unit has. Statuses: OK, ERROR_IO. */
+/* Writes both sections, the second one of struct shuffle_chunk, beginning in the open one. sorted: zeros without a
+ * shuffle. sets: SPLIT_SETS_MOST. lines: of the part of a file that the unit has. Statuses: OK, ERROR_IO. */
 enum tokmap_status sorted_unit_add(struct stage_writer *writer, const struct shuffle_sorted *sorted,
                                    const struct shard_set_result *sets, uint64_t lines, struct tokmap_error *error);
 

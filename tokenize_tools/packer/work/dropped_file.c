@@ -10,6 +10,7 @@
  */
 #include "dropped_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -282,6 +283,21 @@ static enum tokmap_status order_check(struct dropped_file *file, uint32_t input,
     return TOKMAP_OK;
 }
 
+/* Describes a document. other: the path of the document that was kept, or of the n-gram. */
+static struct dropped_document document_of(const struct dropped_file *file, uint32_t type, const struct text *other,
+                                           uint64_t other_record)
+{
+    const struct text *path = &file->inputs.list[file->last.input];
+    return (struct dropped_document){.type = (enum dropped_type)type,
+                                     .path = path->bytes,
+                                     .path_bytes = path->count,
+                                     .record = file->last.record,
+                                     .other_path = other->bytes,
+                                     .other_path_bytes = other->count,
+                                     .other_record = other_record,
+                                     .offset = file->at};
+}
+
 static enum tokmap_status duplicate_read(struct dropped_file *file, struct dropped_document *document,
                                          struct tokmap_error *error)
 {
@@ -295,15 +311,7 @@ static enum tokmap_status duplicate_read(struct dropped_file *file, struct dropp
         return CORRUPT(file, error, file->at, "a reserved field of an entry is not 0; " REMEDY);
     if (entry.kept_input > entry.input || (entry.kept_input == entry.input && entry.kept_record >= entry.record))
         return CORRUPT(file, error, file->at, "a duplicate is said to come before the document that was kept; " REMEDY);
-    const struct text *path = &file->inputs.list[entry.input], *kept = &file->inputs.list[entry.kept_input];
-    *document = (struct dropped_document){.type = (enum dropped_type)entry.type,
-                                          .path = path->bytes,
-                                          .path_bytes = path->count,
-                                          .record = entry.record,
-                                          .other_path = kept->bytes,
-                                          .other_path_bytes = kept->count,
-                                          .other_record = entry.kept_record,
-                                          .offset = file->at};
+    *document = document_of(file, entry.type, &file->inputs.list[entry.kept_input], entry.kept_record);
     file->duplicates++;
     file->at += sizeof entry;
     return TOKMAP_OK;
@@ -323,18 +331,10 @@ static enum tokmap_status excluded_read(struct dropped_file *file, struct droppe
                        "an entry refers to n-gram %" PRIu64 ", and %" PRIu64 " precede it; " REMEDY, entry.ngram,
                        file->ngram_count);
     const struct ngram *ngram = &file->ngrams[entry.ngram];
-    const struct text *path = &file->inputs.list[entry.input], *text = &file->texts.list[ngram->text];
-    const struct text *other = &file->texts.list[ngram->path];
-    *document = (struct dropped_document){.type = DROPPED_EXCLUDED,
-                                          .path = path->bytes,
-                                          .path_bytes = path->count,
-                                          .record = entry.record,
-                                          .other_path = other->bytes,
-                                          .other_path_bytes = other->count,
-                                          .other_record = ngram->record,
-                                          .ngram = text->bytes,
-                                          .ngram_bytes = text->count,
-                                          .offset = file->at};
+    const struct text *text = &file->texts.list[ngram->text];
+    *document = document_of(file, entry.type, &file->texts.list[ngram->path], ngram->record);
+    document->ngram = text->bytes;
+    document->ngram_bytes = text->count;
     file->excluded++;
     file->at += sizeof entry;
     return TOKMAP_OK;
@@ -448,6 +448,7 @@ static int texts_compare(const void *a, const void *b)
 const char *dropped_twice(struct dropped_file *file)
 {
     const struct texts *inputs = &file->inputs;
+    assert(file->at == file->header.file_bytes);
     if (inputs->count)
         qsort(inputs->list, (size_t)inputs->count, sizeof *inputs->list, texts_compare);
     for (uint64_t i = 1; i < inputs->count; i++)

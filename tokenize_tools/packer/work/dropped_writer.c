@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "dropped_file.h"
 #include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
@@ -104,6 +105,7 @@ static enum tokmap_status buffer_write(struct dropped_writer *writer, struct tok
 static enum tokmap_status bytes_add(struct dropped_writer *writer, const void *bytes, uint64_t count,
                                     struct tokmap_error *error)
 {
+    assert(!writer->header.file_bytes); /* dropped_writer_finish() sets them */
     while (count) {
         if (writer->used == BUFFER) {
             const enum tokmap_status status = buffer_write(writer, error);
@@ -141,6 +143,7 @@ static enum tokmap_status path_entry_add(struct dropped_writer *writer, enum dro
 enum tokmap_status dropped_writer_reading(struct dropped_writer *writer, const char *reading,
                                           struct tokmap_error *error)
 {
+    assert(writer->stored == sizeof writer->header && !writer->used);
     writer->header.minor = DROPPED_MINOR_READING;
     return path_entry_add(writer, DROPPED_READING, reading, error);
 }
@@ -305,6 +308,7 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
 {
     struct dropped_header *header = &writer->header;
     writer->sync = sync;
+    assert(!header->file_bytes);
     const enum tokmap_status status = writer->named ? TOKMAP_OK : buffer_write(writer, error);
     if (status || writer->named)
         return status;
@@ -328,6 +332,7 @@ const struct dropped_header *dropped_writer_header(const struct dropped_writer *
 
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
+    assert(writer->named || writer->header.file_bytes);
     /* Synced, because the next step, such as naming the shards, may reach storage first, and the list would be lost. */
     const int system = writer->named ? 0 : name_file(-1, writer->partial, writer->path, writer->sync, &writer->named);
     return system ? error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
@@ -337,6 +342,7 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
 
 void dropped_writer_given(struct dropped_writer *writer)
 {
+    assert(writer->named || writer->header.file_bytes);
     writer->named = true;
 }
 
@@ -352,4 +358,20 @@ void dropped_writer_free(struct dropped_writer *writer)
     free(writer->path);
     free(writer->partial);
     free(writer);
+}
+
+void drop_names_add(struct name_files *group, const char *name, bool listed)
+{
+    char *path = shard_file_path(name, SHARD_DROPPED, SHARD_FINAL);
+    char *partial = shard_file_path(name, SHARD_DROPPED, SHARD_PARTIAL);
+    if (group && (listed || !path || !partial)) {
+        name_files_add(group, 0, partial, path);
+        return;
+    }
+    if (!listed && partial && partial_file_begins(partial, DROPPED_MAGIC)) /* of a killed process */
+        (void)os_unlink(partial);
+    if (group && dropped_is_file(path))
+        name_files_remove(group, 0, strdup(path));
+    free(partial);
+    free(path);
 }

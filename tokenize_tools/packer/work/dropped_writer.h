@@ -6,7 +6,10 @@
 #ifndef TOKMAP_WORK_DROPPED_WRITER_H
 #define TOKMAP_WORK_DROPPED_WRITER_H
 
+#include <stdbool.h>
+
 #include "dropped_file.h"
+#include "format/name_files.h"
 
 struct dropped_writer;
 
@@ -19,9 +22,9 @@ enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const cha
 enum tokmap_status dropped_writer_reading(struct dropped_writer *writer, const char *reading,
                                           struct tokmap_error *error);
 
-/* Add an entry. The first two give it the next number, from 0; a longer n-gram is cut at DROPPED_NGRAM_MOST bytes, or
- * before, between two characters. `near`: the duplicate is a near-duplicate. After a failure the writer can only be
- * abandoned. Statuses: OK, ERROR_IO. */
+/* Add an entry, before dropped_writer_finish(). The first two give it the next number, from 0; a longer n-gram is cut
+ * at DROPPED_NGRAM_MOST bytes, or before, between two characters. `near`: the duplicate is a near-duplicate. After a
+ * failure the writer can only be abandoned. Statuses: OK, ERROR_IO. */
 #define DROPPED_NGRAM_MOST 4096
 enum tokmap_status dropped_writer_input(struct dropped_writer *writer, const char *path, struct tokmap_error *error);
 enum tokmap_status dropped_writer_ngram(struct dropped_writer *writer, const char *text, uint64_t bytes,
@@ -54,7 +57,8 @@ enum tokmap_status dropped_writer_reopen(struct dropped_writer **writer, const c
 /* Frees the writer, and leaves its partial file for dropped_writer_reopen(). NULL is ignored. */
 void dropped_writer_leave(struct dropped_writer *writer);
 
-/* Completes the file and, with `sync`, brings it to storage. documents: how many were read. Statuses: OK, ERROR_IO. */
+/* Completes the file, once, and, with `sync`, brings it to storage. documents: how many were read. Statuses: OK,
+ * ERROR_IO. */
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
@@ -71,5 +75,10 @@ void dropped_writer_given(struct dropped_writer *writer);
 
 /* Removes the partial file, unless it was committed, and frees the writer. NULL is ignored. */
 void dropped_writer_free(struct dropped_writer *writer);
+
+/* At the end of a pack, makes NAME.dropped the list of the output: adds it to the group of set_work_group(), or, if the
+ * output has none, the removal of an old or unfinished one. group: NULL for one shard, which is replaced together with
+ * its list (format/shard_commit.h); then only an unfinished one is removed. */
+void drop_names_add(struct name_files *group, const char *name, bool listed);
 
 #endif

@@ -393,6 +393,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
     bool recovered = false;
     *work = NULL;
     assert(options->sets && options->sets <= SETS_MOST);
+    assert(!options->keep || !options->shared);
     struct set_work *made = calloc(1, sizeof *made);
     if (!made)
         return no_memory(error);
@@ -443,6 +444,7 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
 enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const char *index_path,
                                   struct tokmap_error *error)
 {
+    assert(set < work->count);
     struct set *of = &work->sets[set];
     struct index index;
     enum tokmap_status status = index_open_as(&index, index_path, TOKMAP_READ_PREAD, error);
@@ -543,6 +545,7 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
     work->mask = mask;
     for (uint32_t i = 0; i < work->count && !status; i++) {
         assert(shards[i] && shards[i] <= SET_SHARDS_MOST);
+        assert(work->sets[i].stated == (work->options.placed ? shards[i] : 0));
         work->sets[i].shards = shards[i];
         status = manifest_write(work, i, error);
     }

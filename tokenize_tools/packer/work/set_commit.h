@@ -50,7 +50,8 @@ struct set_work_options {
      * beside the old shards and would not fit the new ones. A status other than OK ends the commit with it. Or NULL. */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
-    bool shared; /* the folder may exist, and has a journal and files of other names, which stay; shards do not */
+    bool
+        shared; /* not with `keep`: the folder may exist, with a journal and others' files, which stay; shards do not */
     bool placed; /* the caller adds the files of the new shards to set_work_group(): they do not wait in the folder */
 };
 
@@ -92,8 +93,8 @@ const char *set_work_lock(const struct set_work *work);
 /* Returns the group of files that the commit names, to which the caller may add others; valid until then. */
 struct name_files *set_work_group(struct set_work *work);
 
-/* Adds the line of the next shard of a set to its manifest, by its index. The commit does it for shards, unless
- * options.placed. Statuses: OK, those of index_open(). */
+/* Adds the line of the next shard of a set to its manifest, by its index. The commit does it for all shards; with
+ * options.placed the caller has done it for all of them. Statuses: OK, those of index_open(). */
 enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const char *index_path,
                                   struct tokmap_error *error);
 

@@ -135,6 +135,7 @@ enum tokmap_status stage_list(const char *folder, enum stage_kind kind, uint64_t
 static char *path_of(const struct stage_id *id, const char *ending)
 {
     char name[96];
+    assert(id->kind < STAGE_KINDS && !(id->number >> 56));
     const int used = snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
     if (id->part)
         (void)snprintf(name + used, sizeof name - (size_t)used, PART "%0*" PRIu64, DIGITS, id->part - 1);
@@ -197,60 +198,74 @@ static enum tokmap_status read_failed(const char *path, int system, struct tokma
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "a file of unfinished work cannot be read");
 }
 
-/* Opens a file and checks its header. */
-static enum tokmap_status header_check(const struct stage_id *id, const char *path, int *fd, uint64_t *bytes,
-                                       struct tokmap_error *error)
+/* Opens a file and checks its header. After a failure *fd is -1. */
+static enum tokmap_status file_open(const struct stage_id *id, int *fd, uint64_t *bytes, struct tokmap_error *error)
 {
     struct header header;
     struct os_stat found;
     size_t got = 0;
-    int system = os_open(path, OS_READ_NOW, fd);
-    if (system) {
-        *fd = -1;
-        return read_failed(path, system, error);
-    }
-    system = os_fstat(*fd, &found);
-    if (!system && found.kind != OS_KIND_FILE)
-        return corrupt(path, error);
-    if (!system)
-        system = os_pread(*fd, &header, sizeof header, 0, &got);
-    if (system)
-        return read_failed(path, system, error);
-    const bool good = got == sizeof header && !memcmp(header.magic, MAGIC, sizeof MAGIC) && header.key == id->key &&
-                      header.kind_number == kind_number(id) && header.sections == id->sections &&
-                      header.part == id->part && header.file_bytes == found.bytes &&
-                      header.hash == hash64(&header, offsetof(struct header, hash));
-    *bytes = found.bytes;
-    return good ? TOKMAP_OK : corrupt(path, error);
-}
-
-enum tokmap_status stage_find(const struct stage_id *id, struct tokmap_error *error)
-{
     char *path = path_of(id, "");
-    int fd = -1;
-    uint64_t bytes;
-    const enum tokmap_status status = path ? header_check(id, path, &fd, &bytes, error) : no_memory(error);
-    os_close(fd);
+    int system = path ? os_open(path, OS_READ_NOW, fd) : ENOMEM;
+    const bool opened = !system;
+    if (!system)
+        system = os_fstat(*fd, &found);
+    if (!system && found.kind == OS_KIND_FILE)
+        system = os_pread(*fd, &header, sizeof header, 0, &got);
+    const bool good = !system && got == sizeof header && !memcmp(header.magic, MAGIC, sizeof MAGIC) &&
+                      header.key == id->key && header.kind_number == kind_number(id) &&
+                      header.sections == id->sections && header.part == id->part && header.file_bytes == found.bytes &&
+                      header.hash == hash64(&header, offsetof(struct header, hash));
+    enum tokmap_status status = good ? TOKMAP_OK : corrupt(path, error);
+    if (system)
+        status = path ? read_failed(path, system, error) : no_memory(error);
+    if (status && opened)
+        os_close(*fd);
+    *fd = status ? -1 : *fd;
+    *bytes = status ? 0 : found.bytes;
     free(path);
     return status;
 }
 
-/* Reads the entry of a section. */
-static enum tokmap_status entry_read(const struct stage_id *id, uint64_t number, const char *path,
-                                     struct section *section, struct tokmap_error *error)
+/* Reads bytes of an open file; fewer are an error. */
+static enum tokmap_status file_read(const struct stage_id *id, int fd, void *into, size_t bytes, uint64_t offset,
+                                    struct tokmap_error *error)
 {
-    int fd = -1, system = 0;
     size_t got = 0;
+    const int system = os_pread(fd, into, bytes, offset, &got);
+    char *path = system ? path_of(id, "") : NULL;
+    const enum tokmap_status status = system         ? read_failed(path, system, error)
+                                      : got != bytes ? stage_corrupt(id, error)
+                                                     : TOKMAP_OK;
+    free(path);
+    return status;
+}
+
+enum tokmap_status stage_find(const struct stage_id *id, struct tokmap_error *error)
+{
+    int fd = -1;
     uint64_t bytes;
-    enum tokmap_status status = header_check(id, path, &fd, &bytes, error);
-    if (!status)
-        system = os_pread(fd, section, sizeof *section, sizeof(struct header) + number * sizeof *section, &got);
+    const enum tokmap_status status = file_open(id, &fd, &bytes, error);
     os_close(fd);
-    if (status || system)
-        return status ? status : read_failed(path, system, error);
-    const bool good = got == sizeof *section && section->entry_hash == entry_hash(id, section, number) &&
-                      section->offset <= bytes && section->bytes <= bytes - section->offset;
-    return good ? TOKMAP_OK : corrupt(path, error);
+    return status;
+}
+
+/* Reads the entry of a section. fd: gets the file, which stays open; or NULL. */
+static enum tokmap_status entry_read(const struct stage_id *id, uint64_t number, struct section *section, int *fd,
+                                     struct tokmap_error *error)
+{
+    int own = -1;
+    uint64_t bytes;
+    assert(number < id->sections);
+    enum tokmap_status status = file_open(id, &own, &bytes, error);
+    if (!status)
+        status = file_read(id, own, section, sizeof *section, sizeof(struct header) + number * sizeof *section, error);
+    if (fd)
+        *fd = own;
+    else
+        os_close(own);
+    const bool good = !status && section->entry_hash == entry_hash(id, section, number) && section->offset <= bytes &&
+                      section->bytes <= bytes - section->offset;
+    return status || good ? status : stage_corrupt(id, error);
 }
 
 enum tokmap_status stage_reader_open(struct stage_reader *reader, const struct stage_id *id, uint64_t section,
@@ -261,7 +276,7 @@ enum tokmap_status stage_reader_open(struct stage_reader *reader, const struct s
     *reader = (struct stage_reader){.path = path_of(id, ""), .record_bytes = record_bytes};
     if (!reader->path)
         return no_memory(error);
-    const enum tokmap_status status = entry_read(id, section, reader->path, &entry, error);
+    const enum tokmap_status status = entry_read(id, section, &entry, NULL, error);
     if (status)
         return status;
     if (entry.bytes % record_bytes)
@@ -369,25 +384,17 @@ enum tokmap_status stage_section_copy(struct stage_writer *into, const struct st
 /* Reads the entries of all sections; the caller frees *table in any case. */
 static enum tokmap_status table_read(const struct stage_id *id, struct section **table, struct tokmap_error *error)
 {
-    char *path = path_of(id, "");
     const size_t count = (size_t)id->sections * sizeof **table;
-    int fd = -1, system = 0;
-    size_t got = 0;
+    int fd = -1;
     uint64_t bytes;
     *table = malloc(count);
-    enum tokmap_status status = path && *table ? header_check(id, path, &fd, &bytes, error) : no_memory(error);
+    enum tokmap_status status = *table ? file_open(id, &fd, &bytes, error) : no_memory(error);
     if (!status)
-        system = os_pread(fd, *table, count, sizeof(struct header), &got);
-    if (fd >= 0)
-        os_close(fd);
-    if (!status && system)
-        status = read_failed(path, system, error);
-    bool good = got == count;
-    for (uint64_t i = 0; i < id->sections && good && !status; i++)
-        good = (*table)[i].entry_hash == entry_hash(id, &(*table)[i], i);
-    if (!status && !good)
-        status = corrupt(path, error);
-    free(path);
+        status = file_read(id, fd, *table, count, sizeof(struct header), error);
+    for (uint64_t i = 0; i < id->sections && !status; i++)
+        if ((*table)[i].entry_hash != entry_hash(id, &(*table)[i], i))
+            status = stage_corrupt(id, error);
+    os_close(fd);
     return status;
 }
 
@@ -466,12 +473,10 @@ enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t secti
                                        uint64_t *count, struct tokmap_error *error)
 {
     struct section entry = {0};
-    char *path = path_of(id, "");
-    enum tokmap_status status = path ? entry_read(id, section, path, &entry, error) : no_memory(error);
+    enum tokmap_status status = entry_read(id, section, &entry, NULL, error);
     if (!status && entry.bytes % record_bytes)
-        status = corrupt(path, error);
+        status = stage_corrupt(id, error);
     *count = status ? 0 : entry.bytes / record_bytes;
-    free(path);
     return status;
 }
 
@@ -479,14 +484,12 @@ enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section,
                                     struct tokmap_error *error)
 {
     struct section first = {0}, last = {0};
-    char *path = path_of(id, "");
-    enum tokmap_status status = path ? entry_read(id, section, path, &first, error) : no_memory(error);
+    enum tokmap_status status = entry_read(id, section, &first, NULL, error);
     if (!status)
-        status = entry_read(id, id->sections - 1, path, &last, error);
+        status = entry_read(id, id->sections - 1, &last, NULL, error);
     if (!status && last.offset < first.offset)
-        status = corrupt(path, error);
+        status = stage_corrupt(id, error);
     *bytes = status ? 0 : last.offset + last.bytes - first.offset;
-    free(path);
     return status;
 }
 
@@ -494,23 +497,13 @@ enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section
                                      uint32_t record_bytes, struct tokmap_error *error)
 {
     struct section entry;
-    size_t got = 0;
-    int fd = -1, system = 0;
-    char *path = path_of(id, "");
-    enum tokmap_status status = path ? entry_read(id, section, path, &entry, error) : no_memory(error);
+    int fd = -1;
+    enum tokmap_status status = entry_read(id, section, &entry, &fd, error);
     if (!status && number >= entry.bytes / record_bytes)
-        status = corrupt(path, error);
+        status = stage_corrupt(id, error);
     if (!status)
-        system = os_open(path, OS_READ_NOW, &fd);
-    if (!status && !system)
-        system = os_pread(fd, record, record_bytes, entry.offset + number * record_bytes, &got);
-    if (fd >= 0)
-        os_close(fd);
-    if (!status && system)
-        status = read_failed(path, system, error);
-    if (!status && got != record_bytes)
-        status = corrupt(path, error);
-    free(path);
+        status = file_read(id, fd, record, record_bytes, entry.offset + number * record_bytes, error);
+    os_close(fd);
     return status;
 }
 
@@ -526,6 +519,7 @@ static enum tokmap_status write_failed(const struct stage_writer *writer, int sy
 static enum tokmap_status writer_make(struct stage_writer **writer, const struct stage_id *id,
                                       struct tokmap_error *error)
 {
+    assert(id->sections);
     struct stage_writer *made = *writer = calloc(1, sizeof *made);
     if (!made)
         return no_memory(error);
@@ -612,6 +606,7 @@ enum tokmap_status stage_writer_resume(struct stage_writer *writer, uint64_t tok
     size_t got = 0;
     int system = 0;
     bool open = false;
+    assert(!writer->used && !writer->section && writer->stored == begin);
     *section = *bytes = 0;
     if (writer->found >= begin)
         system = os_pread(writer->fd, writer->sections, (size_t)table, sizeof(struct header), &got);

@@ -3,7 +3,7 @@
  * stage_file.h - files in the folder NAME.work that pass what one stage of the work has found to the next stage, which
  * may run in other processes (stage_schedule.h). WORK.md lists all of the folder.
  *
- *     scan-000012      what the scan of unit 12 has found (scan_file.h)
+ *     scan-000012      what the scan of unit 12 has found (drop_list.h)
  *     drops-000003     what portion 3 of the comparison has found (drop_list.h)
  *     packed-000012    unit 12 is packed (unit_record.h), and where its sorted documents are (sorted_units.h)
  *     cuts-000000      where the shuffled shards begin in them (shuffle_cut.h)
@@ -34,8 +34,8 @@ struct stage_id {
     const char *folder;
     uint64_t key;
     enum stage_kind kind;
-    uint64_t number;
-    uint64_t sections; /* number of sections that it must have */
+    uint64_t number;   /* below 2^56 */
+    uint64_t sections; /* number of sections that it must have, at least 1 */
     uint64_t part;     /* 0: the file; else 1 + the number of its part */
 };
 

@@ -27,9 +27,9 @@ struct stage_parts {
     uint64_t token; /* a number that depends on all parts; 0 without parts */
 };
 
-/* Finds the parts of a file, each of which has so many sections with that of the state. *state, of so many bytes, is
- * then that of the last part, or stays as it is without parts. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY.
- */
+/* Finds the parts of a file, each of which has so many sections with that of the state. *state, of so many bytes, at
+ * most STAGE_STATE_MOST, is then that of the last part, or stays as it is without parts. Statuses: OK, ERROR_CORRUPT,
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status stage_parts_find(struct stage_parts *parts, const struct stage_id *file, uint64_t sections,
                                     void *state, uint32_t state_bytes, struct tokmap_error *error);
 
@@ -45,12 +45,52 @@ enum tokmap_status stage_part_commit(struct stage_parts *parts, struct stage_wri
 /* Returns the name of part `part`, for reading. */
 struct stage_id stage_part_id(const struct stage_parts *parts, uint64_t part);
 
-/* Appends a section of all parts to the open section of a writer. Statuses: those of stage_section_copy(). */
+/* Appends a section of all parts, not the state, to that of a writer. Statuses: those of stage_section_copy(). */
 enum tokmap_status stage_parts_copy(const struct stage_parts *parts, uint64_t section, struct stage_writer *into,
                                     struct tokmap_error *error);
 
 /* Removes the parts, after the file has its name, or what they have is given up. Those that follow, which do not belong
  * to them or are damaged, are removed, too. */
 void stage_parts_remove(const struct stage_parts *parts);
+
+/*
+ * Merges sections of stage files (stage_file.h), each of which is in the order of the documents that
+ * its records are about.
+ *
+ * All records have the layout of struct stage_record. A document of a unit (work_units.h) is known by the number of its
+ * input, among those of the unit that have documents, and by the number of its record in that input, or in the part of
+ * it that the unit has.
+ */
+
+struct stage_record {
+    uint64_t record;
+    uint32_t input;
+    uint32_t unit; /* of the kept document; of a key: 0 */
+    /* Halves of a key; the record of the kept document and its input, of a duplicate; the number of the n-gram and
+     * STAGE_EXCLUDED, of an excluded document. */
+    uint64_t first, second;
+};
+_Static_assert(sizeof(struct stage_record) == 32, "the bytes a document that the manual states");
+#define STAGE_EXCLUDED UINT64_MAX
+
+struct stage_merge; /* for one thread at a time */
+
+/* count: how many sections at most. buffer_bytes: of each. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status stage_merge_new(struct stage_merge **merge, uint64_t count, uint32_t buffer_bytes,
+                                   struct tokmap_error *error);
+/* Adds a section; not after stage_merge_next(). Statuses: those of stage_reader_open(). */
+enum tokmap_status stage_merge_add(struct stage_merge *merge, const struct stage_id *id, uint64_t section,
+                                   struct tokmap_error *error);
+/* Sets *record to the next one of all sections, or to NULL at the end. Statuses: those of stage_reader_next(),
+ * ERROR_CORRUPT also for a section that is not in order. */
+enum tokmap_status stage_merge_next(struct stage_merge *merge, const struct stage_record **record,
+                                    struct tokmap_error *error);
+void stage_merge_free(struct stage_merge *merge); /* accepts NULL */
+
+/* Returns true if document a comes before b. */
+static inline bool stage_is_before(const struct stage_record *a, const struct stage_record *b)
+{
+    return a->input != b->input ? a->input < b->input : a->record < b->record;
+}
 
 #endif

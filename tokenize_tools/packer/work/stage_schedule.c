@@ -23,11 +23,6 @@
 #define WAIT_LEAST_NS ((uint64_t)100000000)
 #define WAIT_MOST_NS ((uint64_t)5000000000)
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "the items of a stage", bytes);
-}
-
 /* ---- shares ---- */
 
 /* floor(task * count / tasks), which fits. */
@@ -55,7 +50,8 @@ uint64_t schedule_task_of(uint64_t count, uint64_t item, uint64_t tasks)
 static enum tokmap_status is_done(const struct schedule *schedule, const struct stage *stage, uint64_t item, bool *done,
                                   struct tokmap_error *error)
 {
-    const enum tokmap_status status = stage->is_done(schedule->self, stage, item, error);
+    const struct stage_id id = stage->file(schedule->self, item);
+    const enum tokmap_status status = stage_find(&id, error);
     *done = !status;
     return status == TOKMAP_ERROR_NOT_FOUND ? TOKMAP_OK : status;
 }
@@ -65,14 +61,13 @@ static enum tokmap_status is_done(const struct schedule *schedule, const struct 
 static enum tokmap_status stage_look(const struct schedule *schedule, const struct stage *stage, bool *there,
                                      struct schedule_left *left, struct tokmap_error *error)
 {
-    bool *listed = stage->list ? calloc((size_t)left->count + 1, sizeof *listed) : NULL;
-    enum tokmap_status status = TOKMAP_OK;
-    if (stage->list)
-        status =
-            listed ? stage->list(schedule->self, stage, left->count, listed, error) : no_memory(left->count, error);
+    const struct stage_id any = stage->file(schedule->self, 0);
+    bool *listed = calloc((size_t)left->count + 1, sizeof *listed);
+    enum tokmap_status status = listed ? stage_list(any.folder, any.kind, left->count, listed, error)
+                                       : error_set_memory(error, "the items of a stage", left->count);
     left->missing = 0;
     for (uint64_t i = 0; i < left->count && !status; i++) {
-        if (!there[i] && (!listed || listed[i]))
+        if (!there[i] && listed[i])
             status = is_done(schedule, stage, i, &there[i], error);
         if (there[i])
             continue;
@@ -84,16 +79,52 @@ static enum tokmap_status stage_look(const struct schedule *schedule, const stru
     return status;
 }
 
+/* Counts an item that is done. */
+static enum tokmap_status item_count(const struct schedule *schedule, uint64_t item, struct tokmap_error *error)
+{
+    const enum tokmap_status status = schedule->made ? schedule->made(schedule->self, item, error) : TOKMAP_OK;
+    if (status || !schedule->claim)
+        return status;
+    schedule->work->units_done++;
+    schedule->work->bytes += schedule->bytes(schedule->self, item);
+    task_claim_report(schedule->claim, schedule->work);
+    return TOKMAP_OK;
+}
+
+/* Begins the report with the items of the share that earlier processes have made, so that the rate is that of this
+ * process. */
+static enum tokmap_status share_count(const struct schedule *schedule, const struct stage *stage, uint64_t count,
+                                      uint64_t first, uint64_t end, const bool *there, struct tokmap_error *error)
+{
+    struct task_work *work = schedule->work;
+    enum tokmap_status status = TOKMAP_OK;
+    if (schedule->claim) {
+        *work = (struct task_work){.stage = stage->number, .units = end - first};
+        work->units_all = task_stage_is_of_units(stage->number) ? count : 0;
+        for (uint64_t i = first; i < end; i++)
+            work->bytes_all += schedule->bytes(schedule->self, i);
+        task_claim_report(schedule->claim, work); /* the share may be empty */
+        for (uint64_t i = first; i < end && !status; i++)
+            if (there[i - first])
+                status = item_count(schedule, i, error);
+        work->bytes_before = work->bytes;
+    }
+    if (!status && schedule->begun)
+        schedule->begun(schedule->self);
+    return status;
+}
+
 /* Makes an item. Another task may have made it since the items were listed, because tasks of two different numbers of
  * tasks may run at a time. */
 static enum tokmap_status item_make(const struct schedule *schedule, const struct stage *stage, uint64_t item,
                                     struct tokmap_error *error)
 {
     bool done;
+    const struct stage_id id = stage->file(schedule->self, item);
     enum tokmap_status status = is_done(schedule, stage, item, &done, error);
     if (!status && !done)
-        status = stage->run(schedule->self, stage, item, error);
-    return !status && schedule->made ? schedule->made(schedule->self, item, error) : status;
+        status = stage->run(schedule->self, &id, error);
+    return status ? status : item_count(schedule, item, error);
 }
 
 /* Makes the items of the share that are missing. */
@@ -102,16 +133,16 @@ static enum tokmap_status share_make(const struct schedule *schedule, const stru
 {
     uint64_t first = 0, end = 0;
     enum tokmap_status status = TOKMAP_OK;
-    if (!count || schedule->finish)
+    if (!count || schedule->share.finish)
         return TOKMAP_OK;
-    schedule_share(count, schedule->task, schedule->tasks, &first, &end);
+    schedule_share(count, schedule->share.task, schedule->share.tasks, &first, &end);
     bool *there = calloc((size_t)(end - first) + 1, sizeof *there);
     if (!there)
-        return no_memory(end - first, error);
+        return error_set_memory(error, "the items of a stage", end - first);
     for (uint64_t i = first; i < end && !status; i++)
         status = is_done(schedule, stage, i, &there[i - first], error);
-    if (!status && schedule->begins)
-        status = schedule->begins(schedule->self, stage->number, first, end, there, error);
+    if (!status)
+        status = share_count(schedule, stage, count, first, end, there, error);
     for (uint64_t i = first; i < end && !status; i++)
         if (!there[i - first])
             status = item_make(schedule, stage, i, error);
@@ -146,8 +177,8 @@ enum tokmap_status schedule_sleep(const struct schedule *schedule, uint64_t ns, 
 
 static void waits_set(const struct schedule *schedule, bool *waits, bool now)
 {
-    if (*waits != now && schedule->waits)
-        schedule->waits(schedule->self, now);
+    if (*waits != now && schedule->claim)
+        task_claim_wait(schedule->claim, now);
     *waits = now;
 }
 
@@ -155,16 +186,17 @@ static void waits_set(const struct schedule *schedule, bool *waits, bool now)
 static enum tokmap_status stage_wait(const struct schedule *schedule, const struct stage *stage, bool last, bool *there,
                                      struct schedule_left *left, struct tokmap_error *error)
 {
-    const bool makes = stage->alone && !schedule->finish;
+    const bool makes = stage->alone && !schedule->share.finish;
     struct task_watch watch = {.count = 0};
     uint64_t pause = WAIT_LEAST_NS, since = os_clock_ns();
     bool waits = false, made = false;
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
         /* The other tasks are examined before the items, so that all that they have made is seen. */
-        const enum task_others others = schedule->finish || last
-                                            ? TASK_OTHERS_NONE
-                                            : task_watch_look(&watch, schedule->folder, schedule->task, stage->number);
+        const enum task_others others =
+            schedule->share.finish || last
+                ? TASK_OTHERS_NONE
+                : task_watch_look(&watch, schedule->folder, schedule->share.task, stage->number);
         const bool alone = others == TASK_OTHERS_NONE || (!makes && others == TASK_OTHERS_WAIT);
         status = stage_look(schedule, stage, there, left, error);
         if (status || !left->missing)
@@ -176,7 +208,8 @@ static enum tokmap_status stage_wait(const struct schedule *schedule, const stru
                 continue;
         }
         since = alone ? since : os_clock_ns();
-        if (schedule->finish || schedule->at_once || last || (alone && os_clock_ns() - since >= schedule->wait_ns))
+        if (schedule->share.finish || schedule->share.at_once || last ||
+            (alone && os_clock_ns() - since >= schedule->share.wait_ns))
             break;
         waits_set(schedule, &waits, true);
         status = schedule_sleep(schedule, pause, error);
@@ -191,13 +224,14 @@ enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule
 {
     enum tokmap_status status = TOKMAP_OK;
     *left = (struct schedule_left){.missing = 0};
+    assert(schedule->count && schedule->share.task < schedule->share.tasks);
     for (size_t i = 0; i < schedule->count && !status && !left->missing; i++) {
-        const struct stage *stage = schedule->stages[i];
+        const struct stage *stage = &schedule->stages[i];
         *left = (struct schedule_left){.stage = stage->number};
         status = stage->count(schedule->self, &left->count, error);
         bool *there = status ? NULL : calloc((size_t)left->count + 1, sizeof *there);
         if (!status && !there)
-            status = no_memory(left->count, error);
+            status = error_set_memory(error, "the items of a stage", left->count);
         if (!status)
             status = share_make(schedule, stage, left->count, error);
         if (!status)
@@ -211,11 +245,12 @@ enum tokmap_status schedule_look(const struct schedule *schedule, struct schedul
                                  struct tokmap_error *error)
 {
     size_t at = 0;
-    while (schedule->stages[at]->number != left->stage)
+    assert(left->missing && left->missing <= left->count);
+    while (schedule->stages[at].number != left->stage)
         at++;
     bool *there = calloc((size_t)left->count + 1, sizeof *there);
-    const enum tokmap_status status =
-        there ? stage_look(schedule, schedule->stages[at], there, left, error) : no_memory(left->count, error);
+    const enum tokmap_status status = there ? stage_look(schedule, &schedule->stages[at], there, left, error)
+                                            : error_set_memory(error, "the items of a stage", left->count);
     free(there);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/decimal.h"
 #include "text/path.h"
@@ -64,73 +65,43 @@ void task_status_write(const struct task_status *status, char *text)
     memcpy(text + count, line, (size_t)last);
 }
 
-/* Reads "NAME n n\n" at *at. */
-static bool line_read(const char **at, const char *name, uint64_t *numbers, int count)
-{
-    const size_t bytes = strlen(name);
-    bool good = !strncmp(*at, name, bytes);
-    *at += good ? bytes : 0;
-    for (int i = 0; i < count && good; i++) {
-        good = **at == ' ';
-        *at += good;
-        good = good && decimal_read(at, NULL, &numbers[i]);
-    }
-    return good;
-}
-
-static bool line_end(const char **at)
-{
-    const bool good = **at == '\n';
-    *at += good;
-    return good;
-}
-
+/* Takes the numbers in their order. The text is right if it is the one that is written for them. */
 bool task_status_read(struct task_status *status, const char *text, size_t bytes)
 {
-    char copy[TASK_STATUS_BYTES + 1], hash[32];
-    uint64_t task[2], state, stage, units[3], work[4], out[2];
-    if (bytes > TASK_STATUS_BYTES)
+    enum { PROCESS = 3, STATE = 5, STAGE, NUMBERS = 18 };
+    char copy[TASK_STATUS_BYTES + 1], again[TASK_STATUS_BYTES];
+    const char *at = copy, *host = NULL;
+    uint64_t n[NUMBERS];
+    size_t host_bytes = 0;
+    if (bytes != TASK_STATUS_BYTES || strncmp(text, HEAD, strlen(HEAD)) != 0)
         return false;
-    memcpy(copy, text, bytes);
-    copy[bytes] = '\0';
-    memset(status, 0, sizeof *status);
-    const char *at = copy;
-    if (strncmp(at, HEAD, strlen(HEAD)) != 0)
+    memcpy(copy, text + strlen(HEAD), bytes - strlen(HEAD));
+    copy[bytes - strlen(HEAD)] = '\0';
+    for (int i = 0; i < NUMBERS; i++) {
+        at += strcspn(at, " ");
+        at += *at == ' ';
+        if (!decimal_read(&at, NULL, &n[i]))
+            return false;
+        if (i == PROCESS) {
+            host = at + (*at == ' ');
+            host_bytes = strcspn(host, "\n");
+            at = host + host_bytes;
+        }
+    }
+    if (host_bytes >= sizeof status->host || n[STATE] >= TASK_STATES || n[STAGE] >= TASK_STAGES || n[0] >= n[1])
         return false;
-    at += strlen(HEAD);
-    if (!line_read(&at, "task", task, 2) || !line_end(&at) || !line_read(&at, "counter", &status->counter, 1) ||
-        !line_end(&at) || !line_read(&at, "process", &status->process, 1) || *at != ' ')
-        return false;
-    const size_t host = strcspn(++at, "\n");
-    if (host >= sizeof status->host)
-        return false;
-    memcpy(status->host, at, host);
-    at += host;
-    if (!line_end(&at) || !line_read(&at, "nonce", &status->nonce, 1) || !line_end(&at) ||
-        !line_read(&at, "state", &state, 1) || !line_end(&at) || !line_read(&at, "stage", &stage, 1) ||
-        !line_end(&at) || !line_read(&at, "units", units, 3) || !line_end(&at) || !line_read(&at, "work", work, 4) ||
-        !line_end(&at) || !line_read(&at, "out", out, 2) || !line_end(&at) ||
-        !line_read(&at, "before", &status->work.bytes_before, 1) || !line_end(&at) ||
-        !line_read(&at, "time", &status->milliseconds, 1) || !line_end(&at))
-        return false;
-    (void)snprintf(hash, sizeof hash, "hash %016" PRIx64 "\n", hash64(copy, (size_t)(at - copy)));
-    if (strncmp(at, hash, strlen(hash)) != 0 || state >= TASK_STATES || stage >= TASK_STAGES || !task[1] ||
-        task[0] >= task[1])
-        return false;
-    status->task = task[0];
-    status->tasks = task[1];
-    status->state = (enum task_state)state;
-    status->work.stage = (enum task_stage)stage;
-    status->work.units = units[0];
-    status->work.units_done = units[1];
-    status->work.units_all = units[2];
-    status->work.documents = work[0];
-    status->work.tokens = work[1];
-    status->work.bytes = work[2];
-    status->work.bytes_all = work[3];
-    status->work.dropped = out[0];
-    status->work.skipped = out[1];
-    return true;
+    *status = (struct task_status){
+        .task = n[0],
+        .tasks = n[1],
+        .counter = n[2],
+        .process = n[PROCESS],
+        .nonce = n[4],
+        .state = (enum task_state)n[STATE],
+        .work = {(enum task_stage)n[STAGE], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15], n[16]},
+        .milliseconds = n[17]};
+    memcpy(status->host, host, host_bytes);
+    task_status_write(status, again);
+    return !memcmp(again, text, sizeof again);
 }
 
 /* Reads "task-I-of-N.status". */
@@ -144,6 +115,13 @@ static bool name_read(const char *entry, uint64_t *task, uint64_t *tasks)
         return false;
     at += strlen(NAME_MIDDLE);
     return decimal_read(&at, NULL, tasks) && !strcmp(at, NAME_LAST) && *task < *tasks;
+}
+
+static char *status_path(const char *folder, uint64_t task, uint64_t tasks)
+{
+    char name[96];
+    (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task, tasks);
+    return path_in(folder, name);
 }
 
 bool task_status_is_name(const char *entry)
@@ -286,15 +264,13 @@ static enum tokmap_status file_take(struct task_claim *claim, bool (*stop)(void 
 enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder, uint64_t task, uint64_t tasks,
                                    bool (*stop)(void *user), void *user, struct tokmap_error *error)
 {
-    char name[96];
     char text[TASK_STATUS_BYTES];
     assert(task < tasks && tasks <= TASKS_MOST);
     struct task_claim *made = *claim = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the status of a task", 0);
-    (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task, tasks);
     made->fd = -1;
-    made->path = path_in(folder, name);
+    made->path = status_path(folder, task, tasks);
     made->started_ns = os_clock_ns();
     made->own = (struct task_status){.task = task, .tasks = tasks, .process = os_process_id()};
     os_host_name(made->own.host, sizeof made->own.host);
@@ -353,11 +329,13 @@ bool task_claim_lost(const struct task_claim *claim)
 
 enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error)
 {
+    assert(claim->lost);
     return taken(&claim->other, claim->path, error);
 }
 
 void task_claim_end(struct task_claim *claim, enum task_state state)
 {
+    assert(state == TASK_DONE || state == TASK_FAILED || state == TASK_AGAIN);
     if (!claim)
         return;
     if (claim->thread) {
@@ -405,6 +383,17 @@ static int is_held(const char *path, const struct task_status *status)
     return !system && !strcmp(host, status->host) ? 0 : -1;
 }
 
+/* Reads a file, and finds out whether a process has it. */
+static bool status_look(const char *path, struct task_status *status)
+{
+    if (!path || !path_load(path, status))
+        return false;
+    const int held = is_at_work(status) ? is_held(path, status) : 0;
+    status->moving = held > 0;
+    status->unsure = held < 0;
+    return true;
+}
+
 static int entry_take(void *user, const char *entry)
 {
     struct listing *listing = user;
@@ -412,8 +401,7 @@ static int entry_take(void *user, const char *entry)
     if (!task_status_is_name(entry))
         return 0;
     char *path = path_in(listing->folder, entry);
-    const bool good = path && path_load(path, &status);
-    const int held = good && is_at_work(&status) ? is_held(path, &status) : 0;
+    const bool good = status_look(path, &status);
     listing->lost = listing->lost || !path;
     free(path);
     if (!good)
@@ -422,8 +410,6 @@ static int entry_take(void *user, const char *entry)
         listing->lost = true;
         return -1;
     }
-    status.moving = held > 0;
-    status.unsure = held < 0;
     listing->list[listing->count++] = status;
     return 0;
 }
@@ -446,10 +432,7 @@ static void counters_watch(struct listing *listing)
         os_sleep_ns(TASK_WATCH_NS);
     for (size_t i = 0; i < listing->count && any; i++) {
         struct task_status *task = &listing->list[i], now;
-        char name[96];
-        (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task->task,
-                       task->tasks);
-        char *path = task->unsure ? path_in(listing->folder, name) : NULL;
+        char *path = task->unsure ? status_path(listing->folder, task->task, task->tasks) : NULL;
         if (path && path_load(path, &now)) {
             const bool moves = now.counter != task->counter && is_at_work(&now);
             *task = now;
@@ -517,17 +500,9 @@ static enum task_others other_state(struct task_watch *watch, const struct task_
 /* Reads the file of one task. */
 static bool status_again(const char *folder, struct task_status *task)
 {
-    struct task_status now;
-    char name[96];
-    (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task->task, task->tasks);
-    char *path = path_in(folder, name);
-    const bool good = path && path_load(path, &now);
-    const int held = good && is_at_work(&now) ? is_held(path, &now) : 0;
+    char *path = status_path(folder, task->task, task->tasks);
+    const bool good = status_look(path, task);
     free(path);
-    if (good)
-        *task = now;
-    task->moving = held > 0;
-    task->unsure = held < 0;
     return good;
 }
 
@@ -557,4 +532,55 @@ void task_watch_free(struct task_watch *watch)
 {
     free(watch->seen);
     *watch = (struct task_watch){.count = 0};
+}
+
+/* Returns true if a process has locked a file. The path is freed. A shared lock is tried: it does not keep other
+ * processes from looking at the same time. Without memory nothing is said to be locked; what follows fails for the same
+ * reason. */
+static bool is_locked(char *path)
+{
+    int fd, system = path ? os_open(path, OS_READ_NOW, &fd) : ENOMEM;
+    if (!system) {
+        system = os_lock_shared(fd);
+        os_close(fd);
+    }
+    free(path);
+    return system == EWOULDBLOCK;
+}
+
+bool work_is_locked(const char *name)
+{
+    return is_locked(path_ended(name, ".partial")) || is_locked(shard_file_path(name, SHARD_INDEX, SHARD_PARTIAL));
+}
+
+enum tokmap_status work_locked_error(const char *name, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_BUSY, name, TOKMAP_NO_OFFSET,
+                     "another process is writing this output; wait for it, or choose another name");
+}
+
+/* Looks for a task at work. watched: where no lock says whether there is one, its counter is watched. */
+static enum tokmap_status tasks_check(const char *folder, bool watched, struct tokmap_error *error)
+{
+    struct task_status *list = NULL;
+    size_t count = 0;
+    enum tokmap_status status = task_status_list(folder, watched, &list, &count, error);
+    if (status == TOKMAP_ERROR_NOT_FOUND) /* the folder is gone */
+        return TOKMAP_OK;
+    for (size_t i = 0; i < count && !status; i++)
+        if (list[i].moving)
+            status = error_set(error, TOKMAP_ERROR_BUSY, folder, TOKMAP_NO_OFFSET,
+                               "process %" PRIu64 " on host %s is at work here, as task %" PRIu64 " of %" PRIu64
+                               "; wait for it, or choose another name",
+                               list[i].process, *list[i].host ? list[i].host : "?", list[i].task, list[i].tasks);
+    free(list);
+    return status;
+}
+
+enum tokmap_status work_idle_check(const char *name, const char *folder, struct tokmap_error *error)
+{
+    enum tokmap_status status = tasks_check(folder, true, error);
+    if (!status && (is_locked(path_in(folder, "journal")) || is_locked(path_in(folder, "journal.new"))))
+        status = work_locked_error(name, error);
+    return status ? status : tasks_check(folder, false, error); /* of tasks that began while others were watched */
 }

@@ -53,6 +53,12 @@ static inline bool task_stage_is_last(enum task_stage stage)
     return stage == TASK_PACKS || stage == TASK_MERGES;
 }
 
+/* Returns whether the items of a stage are the units of the work. */
+static inline bool task_stage_is_of_units(enum task_stage stage)
+{
+    return stage == TASK_SCANS || stage == TASK_PACKS || stage == TASK_SORTS;
+}
+
 /* Report of a process about its work in a stage. */
 struct task_work {
     enum task_stage stage;
@@ -91,7 +97,7 @@ bool task_claim_lost(const struct task_claim *claim);
 /* Returns the error for that. */
 enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error);
 
-/* Writes the file once more, and frees the claim. NULL is ignored. */
+/* Writes the file once more, and frees the claim. state: that of a task that has ended. NULL is ignored. */
 void task_claim_end(struct task_claim *claim, enum task_state state);
 
 /* Reads the files of a folder, in order of tasks and number. watch: where a lock does not say whether a process is
@@ -123,5 +129,30 @@ bool task_status_is_name(const char *entry);
 /* Text to status and back, for tests. task_status_write() fills TASK_STATUS_BYTES. */
 void task_status_write(const struct task_status *status, char *text);
 bool task_status_read(struct task_status *status, const char *text, size_t bytes);
+
+/*
+ * Finds out whether another process is using an output, so that no command removes its
+ * work or begins beside it.
+ *
+ * A process at work holds a lock (flock) on a file:
+ *
+ *     packing without units     NAME.partial or NAME.tmx.partial, and soon the journal
+ *     making the journal       journal.new
+ *     a task                   its status file
+ *     naming the shards        NAME.partial
+ *
+ * Where locks do not work, the counter in the status file decides.
+ */
+
+/* Returns true if a process holds the lock of the shard set `name`, or of the single shard of this name. */
+bool work_is_locked(const char *name);
+
+/* Returns the error for that. */
+enum tokmap_status work_locked_error(const char *name, struct tokmap_error *error);
+
+/* Checks that no process is at work in the folder of unfinished work of `name`. Waits TASK_WATCH_NS where no lock says
+ * so. Statuses: OK (none is), ERROR_BUSY (one is; of a task, the message names process and host), ERROR_IO,
+ * ERROR_MEMORY. */
+enum tokmap_status work_idle_check(const char *name, const char *folder, struct tokmap_error *error);
 
 #endif

@@ -138,6 +138,12 @@ static enum tokmap_status flush(struct work_folder *folder, struct tokmap_error 
     return TOKMAP_OK;
 }
 
+/* Returns whether records can be appended: those of earlier work were cut off before. */
+static bool appends(const struct work_folder *folder)
+{
+    return folder->fd >= 0 && (!folder->found || folder->written);
+}
+
 /* Appends a record whose bytes are in two places. */
 static enum tokmap_status record_add(struct work_folder *folder, uint32_t type, const void *first, size_t first_bytes,
                                      const void *second, size_t second_bytes, struct tokmap_error *error)
@@ -164,6 +170,7 @@ static enum tokmap_status record_add(struct work_folder *folder, uint32_t type, 
 
 enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error)
 {
+    assert(!folder->found || !folder->written);
     return folder->found ? record_read(folder, record, error) : TOKMAP_END;
 }
 
@@ -176,6 +183,7 @@ void work_folder_rewind(struct work_folder *folder)
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error)
 {
     assert(folder->found && !folder->out.count && (!end || end >= folder->facts_end));
+    assert(!folder->written);
     folder->at = folder->written = end ? end : folder->facts_end;
     const int system = os_truncate(folder->fd, folder->at);
     return system ? failed(system, folder->journal, "the journal cannot be cut", error) : TOKMAP_OK;
@@ -185,6 +193,7 @@ enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type,
                                       struct tokmap_error *error)
 {
     assert(type >= WORK_TYPE_FIRST && bytes <= WORK_RECORD_MOST);
+    assert(appends(folder));
     return record_add(folder, type, payload, bytes, NULL, 0, error);
 }
 
@@ -195,6 +204,7 @@ enum tokmap_status work_folder_increments(struct work_folder *folder, uint32_t t
     enum tokmap_status status = TOKMAP_OK;
     size_t done = 0;
     assert(type >= WORK_TYPE_FIRST);
+    assert(appends(folder) && head_bytes <= WORK_RECORD_MOST - INCREMENT_MOST);
     do {
         const size_t part = (size_t)min64(count - done, INCREMENT_MOST);
         status = record_add(folder, type, head, head_bytes, part ? (const uint8_t *)bytes + done : NULL, part, error);
@@ -205,6 +215,7 @@ enum tokmap_status work_folder_increments(struct work_folder *folder, uint32_t t
 
 enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error)
 {
+    assert(appends(folder));
     const enum tokmap_status status = flush(folder, error);
     const int system = status ? 0 : os_sync(folder->fd);
     return system ? failed(system, folder->journal, "the journal cannot be synced to storage", error) : status;
@@ -499,6 +510,11 @@ static int old_open(struct work_folder *folder)
                                        : partial_file_reopen(folder->journal, &folder->fd);
 }
 
+static bool is_same_file(const struct os_stat *a, const struct os_stat *b)
+{
+    return a->inode == b->inode && a->device == b->device;
+}
+
 /* Opens and locks the journal of earlier work. *absent: there is none. */
 static enum tokmap_status journal_open(struct work_folder *folder, bool *absent, struct tokmap_error *error)
 {
@@ -524,8 +540,7 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     if (system)
         return failed(system, folder->journal, "the journal cannot be locked", error);
     /* The process that had the lock may have ended well just now. */
-    *absent =
-        !shared && (os_lstat(folder->journal, &named) || named.inode != locked.inode || named.device != locked.device);
+    *absent = !shared && (os_lstat(folder->journal, &named) || !is_same_file(&named, &locked));
     if (*absent) {
         os_close(folder->fd);
         folder->fd = -1;
@@ -568,8 +583,7 @@ static bool is_replaced(const struct work_folder *folder)
 {
     struct os_stat locked, named;
     const int system = os_lstat(folder->journal, &named);
-    return system == ENOENT || (!system && !os_fstat(folder->fd, &locked) &&
-                                (named.inode != locked.inode || named.device != locked.device));
+    return system == ENOENT || (!system && !os_fstat(folder->fd, &locked) && !is_same_file(&named, &locked));
 }
 
 /* Removes the files of earlier work, and the journal last. If somebody has removed the journal that this process has
@@ -712,6 +726,7 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
 {
     bool absent = true;
     *folder = NULL;
+    assert(options->inputs.compare_first <= options->inputs.compare_end);
     struct work_folder *made = calloc(1, sizeof *made);
     if (!made)
         return no_memory(error);

@@ -116,8 +116,8 @@ struct work_record {
     uint64_t end;           /* offset of the next record */
 };
 
-/* Reads the next record of earlier work. Statuses: OK, END (no record follows, or the rest of the journal is torn),
- * ERROR_IO, ERROR_MEMORY. */
+/* Reads the next record of earlier work, before work_folder_cut(). Statuses: OK, END (no record follows, or the rest of
+ * the journal is torn), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error);
 
 /* Makes the next call of work_folder_next() return the first record again. */

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +17,8 @@
 #include "platform/os.h"
 #include "remote/remote_list.h"
 #include "remote/remote_url.h"
-
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the list of inputs", 0);
-}
+#include "set_commit.h"
+#include "text/path.h"
 
 static enum tokmap_status unit_add(struct work_units *units, const struct unit *unit, struct tokmap_error *error)
 {
@@ -28,7 +27,7 @@ static enum tokmap_status unit_add(struct work_units *units, const struct unit *
                          "the inputs are more than %" PRIu64 " units of work; choose larger ones with --unit-bytes",
                          UNITS_MOST);
     if (!list_room(&units->list, units->count, &units->capacity, sizeof *units->list))
-        return no_memory(error);
+        return error_set_memory(error, "the list of inputs", 0);
     units->list[units->count++] = *unit;
     return TOKMAP_OK;
 }
@@ -38,10 +37,10 @@ static enum tokmap_status path_add(struct work_units *units, const char *path, s
     uint64_t capacity = units->file_capacity;
     if (!list_room(&units->paths, units->file_count, &capacity, sizeof *units->paths) ||
         !list_room(&units->cuts, units->file_count, &units->file_capacity, sizeof *units->cuts))
-        return no_memory(error);
+        return error_set_memory(error, "the list of inputs", 0);
     units->cuts[units->file_count] = 0;
     units->paths[units->file_count] = strdup(path);
-    return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);
+    return units->paths[units->file_count++] ? TOKMAP_OK : error_set_memory(error, "the list of inputs", 0);
 }
 
 static enum tokmap_status indivisible(struct work_units *units, const char *path, const char *why,
@@ -51,7 +50,7 @@ static enum tokmap_status indivisible(struct work_units *units, const char *path
         return TOKMAP_OK;
     units->indivisible = why;
     units->indivisible_path = remote_shown(path);
-    return units->indivisible_path ? TOKMAP_OK : no_memory(error);
+    return units->indivisible_path ? TOKMAP_OK : error_set_memory(error, "the list of inputs", 0);
 }
 
 /* Finds the size of an input. */
@@ -220,10 +219,62 @@ enum tokmap_status work_units_range(const struct work_units *units, uint64_t num
                                     void *user, struct corpus_range *range, struct tokmap_error *error)
 {
     const struct unit *unit = &units->list[number];
+    assert(number < units->count);
     const char *path = units->paths[unit->first];
     *range = (struct corpus_range){unit->begin, unit->end, unit->groups};
     if (!unit->end || unit->groups)
         return TOKMAP_OK;
     const enum tokmap_status status = corpus_range_border(path, unit->begin, stop, user, &range->begin, error);
     return status ? status : corpus_range_border(path, unit->end, stop, user, &range->end, error);
+}
+
+#define NAME "unit-"
+#define MERGED "shard-"
+#define DIGITS 6
+
+char *unit_path(const char *folder, uint64_t unit, const char *ending)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, NAME "%0*" PRIu64, DIGITS, unit);
+    return path_join(folder, strlen(folder), name, strlen(name), ending);
+}
+
+char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending, uint64_t shard, const char *ending)
+{
+    char name[SET_ENDING_MOST + 128];
+    (void)snprintf(name, sizeof name, NAME "%0*" PRIu64 ".work/" NAME "%0*" PRIu64 "%.*s-%05" PRIu64, DIGITS, unit,
+                   DIGITS, unit, SET_ENDING_MOST, set_ending, shard);
+    return path_join(folder, strlen(folder), name, strlen(name), ending);
+}
+
+char *merged_path(const char *folder, uint64_t number, const char *ending)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, MERGED "%0*" PRIu64, DIGITS, number);
+    return path_join(folder, strlen(folder), name, strlen(name), ending);
+}
+
+char *merged_shard_path(const char *folder, uint64_t number, const char *ending)
+{
+    char name[128];
+    (void)snprintf(name, sizeof name, MERGED "%0*" PRIu64 ".work/" MERGED "%0*" PRIu64 "-00000", DIGITS, number, DIGITS,
+                   number);
+    return path_join(folder, strlen(folder), name, strlen(name), ending);
+}
+
+bool unit_is_name(const char *entry, bool *is_folder)
+{
+    static const char *const ends[] = {".work", ".partial", ".skipped"};
+    const bool is_merged = !strncmp(entry, MERGED, strlen(MERGED));
+    if (!is_merged && strncmp(entry, NAME, strlen(NAME)) != 0)
+        return false;
+    const char *rest = entry + strlen(is_merged ? MERGED : NAME);
+    if (strspn(rest, "0123456789") < DIGITS)
+        return false;
+    rest += strspn(rest, "0123456789");
+    *is_folder = !strcmp(rest, ends[0]);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (!strcmp(rest, ends[i]))
+            return true;
+    return false;
 }

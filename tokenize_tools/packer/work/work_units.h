@@ -4,7 +4,7 @@
  *
  * Inputs are taken in order. A unit has consecutive whole files of at most unit_bytes together, or one file that is
  * larger. A larger one that can be cut (corpus_range.h) becomes several units, and no other file is in them: at lines,
- * each of unit_bytes, the last one of the rest; at the row groups of Parquet, those of parquet_cut.h. Sizes are those
+ * each of unit_bytes, the last one of the rest; at the row groups of Parquet, those of parquet.h. Sizes are those
  * of the stored files.
  *
  * Example, with unit_bytes 100: files of 40, 50, 30, 250 (which can be cut), 10, and 300 bytes (which cannot) are the
@@ -12,6 +12,9 @@
  */
 #ifndef TOKMAP_WORK_WORK_UNITS_H
 #define TOKMAP_WORK_WORK_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "corpus/corpus.h"
 
@@ -62,5 +65,31 @@ void work_units_free(struct work_units *units); /* accepts zeros */
  * those of corpus_range_border(). */
 enum tokmap_status work_units_range(const struct work_units *units, uint64_t number, bool (*stop)(void *user),
                                     void *user, struct corpus_range *range, struct tokmap_error *error);
+
+/*
+ * What the files of a unit of work, and those of a shard that is merged from all units,
+ * are called in the folder NAME.work:
+ *
+ *     unit-000012.work/     what is made of the unit: its journal, and its finished shards, which end in .ready
+ *     unit-000012.partial   the lock of the process that works on it
+ *     unit-000012.skipped   what is left out of it, if a list of that is wanted
+ *     shard-000007.work/    the shard, until all shards get their names; and its journal
+ *     shard-000007.partial  the lock of the process that merges it
+ *
+ * That a unit or a shard is finished says a stage file (stage_file.h).
+ */
+
+/* Returns the path of a unit's prefix, "FOLDER/unit-000012", with an ending. The caller frees it. NULL without
+ * memory. */
+char *unit_path(const char *folder, uint64_t unit, const char *ending);
+/* Returns the prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */
+char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending, uint64_t shard, const char *ending);
+/* Returns the path of a shard that is merged from the sorted documents of all units, "FOLDER/shard-000007", and of its
+ * files. */
+char *merged_path(const char *folder, uint64_t number, const char *ending);
+char *merged_shard_path(const char *folder, uint64_t number, const char *ending);
+/* Returns true if a name in the folder is that of a unit's or of a merged shard's list, lock, or folder; *is_folder
+ * says whether it is a folder. */
+bool unit_is_name(const char *entry, bool *is_folder);
 
 #endif

@@ -116,7 +116,6 @@ static void joins_find(struct bpe_model *model, bool lacks_bytes)
 struct aside {
     struct bpe_model *model;
     const struct bpe_source *source;
-    struct os_thread *thread; /* or NULL */
 };
 
 #define ASIDE_LEAST 20000 /* tokens */
@@ -126,15 +125,6 @@ static void aside_run(void *user)
     const struct aside *aside = user;
     scanner_init(&aside->model->scanner, &aside->source->rules, cpu_variant_best());
     joins_find(aside->model, aside->source->lacks_bytes);
-}
-
-static void aside_start(struct aside *aside)
-{
-    if (aside->model->vocabulary < ASIDE_LEAST || os_processors() < 2 ||
-        os_thread_start(&aside->thread, "tokmap-joins", aside_run, aside)) {
-        aside->thread = NULL;
-        aside_run(aside);
-    }
 }
 
 static enum tokmap_status allocate(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
@@ -172,50 +162,11 @@ static enum tokmap_status find_bytes(struct bpe_model *model, const struct bpe_s
     return TOKMAP_OK;
 }
 
-/* Returns the ids of tokens of at least two bytes, the shortest first, but not those whose split is known. NULL: memory
- * ran out. Tokens of equal length are in the order of ids. */
-static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split *splits, uint32_t *count)
+/* Returns whether the split of a token is not known. user: the splits, or NULL if none is known. */
+static bool is_unsplit(const void *user, uint32_t id)
 {
-    uint32_t longest = 1, found = 0, used = 0;
-    uint32_t *ids = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *ids);
-    uint32_t *order = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *order);
-    for (uint32_t id = 0; ids && id < model->vocabulary; id++) {
-        const uint32_t bytes = bpe_token_bytes(model, id);
-        if (bytes < 2 || (splits && splits[id].made >= BPE_BY_RANK))
-            continue;
-        ids[found++] = id;
-        longest = (uint32_t)max64(longest, bytes);
-    }
-    uint32_t *places = calloc((size_t)longest + 1, sizeof *places);
-    if (places && order && ids) {
-        for (uint32_t i = 0; i < found; i++)
-            places[bpe_token_bytes(model, ids[i])]++;
-        for (uint32_t bytes = 2; bytes <= longest; bytes++) {
-            const uint32_t tokens = places[bytes];
-            places[bytes] = used;
-            used += tokens;
-        }
-        for (uint32_t i = 0; i < found; i++)
-            order[places[bpe_token_bytes(model, ids[i])]++] = ids[i];
-        *count = used;
-    } else {
-        free(order);
-        order = NULL;
-    }
-    free(ids);
-    free(places);
-    return order;
-}
-
-/* bytes: 16 of them may be read. */
-static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids,
-                     size_t id_count)
-{
-    if (count > 15 || id_count > bpe_inline_ids(model->wide) || model->seed_count == BPE_SEEDS)
-        return;
-    struct bpe_entry *seed = &model->seeds[model->seed_count++];
-    seed->key = bpe_key_in(bytes, count);
-    bpe_value_make(seed->value, model->wide, ids, (uint32_t)id_count);
+    const struct bpe_split *splits = user;
+    return !splits || splits[id].made < BPE_BY_RANK;
 }
 
 /* ---- ranks ----
@@ -361,7 +312,7 @@ static void finish_seed(struct merging *merging, uint32_t id, const uint32_t *pa
     if (merging->source->whole && (count != 1 || parts[0] != id))
         merging->order[model->unreached_count++] = id;
     else
-        add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), parts, count);
+        bpe_seed_add(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), parts, count);
 }
 
 /* Takes the parts that a token's bytes merge to without its own merge, and finds that merge. */
@@ -565,12 +516,13 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
     struct merging *merging = calloc(1, sizeof *merging);
     enum tokmap_status status = TOKMAP_OK;
     if (merging)
-        *merging = (struct merging){.model = model,
-                                    .source = source,
-                                    .listed = listed,
-                                    .error = error,
-                                    .ranking = ranking,
-                                    .order = by_length(model, splits, &count)};
+        *merging =
+            (struct merging){.model = model,
+                             .source = source,
+                             .listed = listed,
+                             .error = error,
+                             .ranking = ranking,
+                             .order = bpe_by_length(model->offsets, model->vocabulary, 2, is_unsplit, splits, &count)};
     if (!merging || !merging->order)
         status = error_set_memory(error, "a vocabulary", model->vocabulary);
     if (!status)
@@ -652,7 +604,6 @@ static bool keep_pairs(struct bpe_model *model, const struct bpe_source *source,
 struct seeding {
     struct bpe_model *model;
     const struct bpe_split *splits;
-    struct os_thread *thread; /* or NULL */
 };
 
 #define SEEDING_LEAST 20000 /* tokens */
@@ -666,19 +617,10 @@ static void seeds_add(void *user)
         const uint8_t *text = model->bytes + model->offsets[id];
         if (split->made < BPE_BY_RANK)
             continue;
-        add_seed(model, text, bpe_token_bytes(model, id), &id, 1);
+        bpe_seed_add(model, text, bpe_token_bytes(model, id), &id, 1);
         if (bpe_token_bytes(model, id) == 2 && split->left == model->byte_ids[text[0]] &&
             split->right == model->byte_ids[text[1]])
             model->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = split_rank(model, seeding->splits, id);
-    }
-}
-
-static void seeding_start(struct seeding *seeding)
-{
-    if (seeding->model->vocabulary < SEEDING_LEAST || os_processors() < 2 ||
-        os_thread_start(&seeding->thread, "tokmap-seeds", seeds_add, seeding)) {
-        seeding->thread = NULL;
-        seeds_add(seeding);
     }
 }
 
@@ -714,9 +656,10 @@ static enum tokmap_status add_pairs(struct bpe_model *model, const struct bpe_so
         return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 4);
     if (!rise && !splits_grow(splits, model->vocabulary))
         places_use(&ranking, model);
-    seeding_start(&seeding);
+    struct os_thread *thread =
+        os_thread_beside(model->vocabulary >= SEEDING_LEAST, "tokmap-seeds", seeds_add, &seeding);
     enum tokmap_status status = add_splits(model, source, splits, known, listed, error);
-    os_thread_join(seeding.thread);
+    os_thread_join(thread);
     if (!status)
         status = merge_tokens(model, source, listed->pairs ? listed : model, splits, rise ? NULL : &ranking, error);
     free(ranking.results);
@@ -755,7 +698,7 @@ static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_s
     for (uint32_t byte = 0; byte < 256; byte++) {
         const uint8_t text[16] = {(uint8_t)byte};
         if (model->byte_ids[byte] != BPE_NONE)
-            add_seed(model, text, 1, &model->byte_ids[byte], 1);
+            bpe_seed_add(model, text, 1, &model->byte_ids[byte], 1);
     }
     if (source->merges)
         return pairs_of_list(model, source, error);
@@ -790,9 +733,10 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
         status = find_bytes(model, source, error);
     if (!status) {
         struct aside aside = {.model = model, .source = source};
-        aside_start(&aside);
+        struct os_thread *thread =
+            os_thread_beside(model->vocabulary >= ASIDE_LEAST, "tokmap-joins", aside_run, &aside);
         status = find_pairs(model, source, error);
-        os_thread_join(aside.thread);
+        os_thread_join(thread);
     }
     if (status) {
         bpe_model_free(model);

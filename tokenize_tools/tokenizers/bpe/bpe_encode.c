@@ -70,7 +70,6 @@
 #include <string.h>
 
 #include "bpe_entries.h"
-#include "bpe_longs.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"

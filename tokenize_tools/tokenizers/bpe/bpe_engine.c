@@ -15,9 +15,41 @@
 #include "bpe_merge.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
+#include "common/cpu.h"
 #include "common/error.h"
-#include "pieces_engine.h"
 #include "pretokenize/scanner_piece.h"
+
+bool pieces_id_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
+{
+    const struct bpe_model *model = ((const struct pieces_engine *)engine)->model;
+    if (id >= model->vocabulary)
+        return false;
+    *bytes = model->bytes + model->offsets[id];
+    *count = bpe_token_bytes(model, id);
+    return *count != 0;
+}
+
+void pieces_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
+{
+    struct bpe_scratch *scratch = &(*(struct bpe_state **)(void *)state)->scratch;
+    scratch->stop = stop;
+    scratch->user = user;
+}
+
+enum tokmap_status pieces_state_new(struct text_engine_state **state, size_t bytes, const struct bpe_model *model,
+                                    struct tokmap_error *error)
+{
+    void *made = calloc(1, bytes);
+    *state = NULL;
+    if (!made)
+        return error_set_memory(error, "the state of a tokenizer", bytes);
+    const enum tokmap_status status = bpe_state_new(made, model, cpu_variant_best(), error);
+    if (status)
+        free(made);
+    else
+        *state = made;
+    return status;
+}
 
 struct bpe_engine {
     struct pieces_engine base;
@@ -109,15 +141,6 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
     return status;
 }
 
-static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                           struct tokenizer_measures *measures)
-{
-    struct bpe_state *own = ((struct bpe_engine_state *)state)->state;
-    for (uint64_t at = 0; at < count;)
-        at += scan_chunk(&own->model->scanner, &own->chunk, text + at, count - at);
-    *measures = (struct tokenizer_measures){own->counts.pieces, own->counts.missed, own->counts.merged};
-}
-
 /* Returns true for a border, because all rules cut at the borders that pipeline_cut.c asks for. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
@@ -161,7 +184,6 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
                                                  .encode_text = engine_text,
                                                  .encode_piece = engine_piece,
                                                  .id_bytes = pieces_id_bytes,
-                                                 .measure = engine_measure,
                                                  .may_cut = engine_border,
                                                  .walk = engine_walk};
     struct bpe_engine *made = calloc(1, sizeof *made);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bpe_entries.h - the first cache of a state: which entries it keeps, and where.
+ * bpe_entries.h - the caches of a state: which entries they keep, and where. bpe_encode.c explains what they are for.
  *
- * bpe_encode.c explains what the cache is for. Its usual lookup, in a piece's own bucket, is in the loops of the CPU
+ * The first cache has short pieces. Its usual lookup, in a piece's own bucket, is in the loops of the CPU
  * variants; here is the rest. An entry belongs in the bucket that the hash of its key selects. When that is full, one
  * of its two entries moves to the neighboring bucket (number ^ 1). So the two neighbors together have room for any four
  * entries of theirs, and a further one is lost.
@@ -43,5 +43,20 @@ static inline bool bpe_same_key(struct bpe_key a, struct bpe_key b)
 {
     return a.low == b.low && a.high == b.high;
 }
+
+/* ---- the second cache: pieces that are longer than a key, or that have too many ids for the first ---- */
+
+/* Bytes of a piece that is kept: web pages have lists without spaces, the same on each page. */
+#define BPE_LONG_MOST 2048
+
+/* Gives the cache its place in the memory of the caches, which is all zeros. */
+void bpe_longs_place(struct bpe_state *state);
+/* Returns the line that holds a piece, its own or one of its neighbors, and its ids in the tokens' width; or NULL. The
+ * line is valid until a piece is added. */
+const struct bpe_long *bpe_long_find(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, size_t count,
+                                     const void **ids);
+/* Adds a piece that the cache does not hold, unless it is too long. May move all lines, or empty the cache. */
+void bpe_long_add(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, size_t count, const uint32_t *ids,
+                  size_t id_count);
 
 #endif

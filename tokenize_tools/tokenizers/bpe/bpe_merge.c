@@ -89,18 +89,6 @@ static size_t merge_short(const struct bpe_model *model, const uint8_t *bytes, s
 
 /* ---- windows ---- */
 
-#define WINDOWS_A_LOOK 1024 /* between two looks at whether to stop */
-
-static inline uint32_t rank_itself(const struct bpe_model *model, uint32_t rank)
-{
-    return rank;
-}
-
-static inline uint32_t result_of_rank(const struct bpe_model *model, uint32_t rank, uint32_t left, uint32_t right)
-{
-    return bpe_result(model, rank);
-}
-
 /* Merges a window of at most BPE_SHORT bytes: in a lane where the processor has them (bpe_merge_lanes.h), which finds
  * the lowest rank with a few instructions where merge_short() compares them all. */
 static size_t merge_near(const struct bpe_model *model, bpe_merge_many_function *many, const uint8_t *bytes,
@@ -205,16 +193,6 @@ static void take_back(const struct bpe_model *model, struct accepted *accepted, 
         if (--accepted->count)
             accepted->last_start -= bpe_token_bytes(model, accepted_at(accepted, accepted->count - 1));
     }
-}
-
-/* Returns how many of a window's parts end before its last quarter, so that the text after the window hardly ever
- * changes them. */
-static size_t parts_to_accept(const struct merge_part *parts, size_t count, size_t bytes)
-{
-    size_t end = bytes;
-    for (; count && bytes - end < bytes / 4; count--)
-        end = parts[count - 1].start;
-    return count;
 }
 
 static uint32_t largest_of(const struct accepted *accepted)

@@ -8,7 +8,7 @@
 #define TOKMAP_BPE_BPE_MERGE_H
 
 #include "bpe_model.h"
-#include "bpe_piece.h"
+#include "bpe_windows.h"
 
 #define BPE_SHORT 64 /* pieces of up to this many bytes need no scratch */
 

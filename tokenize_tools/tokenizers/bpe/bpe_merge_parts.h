@@ -264,4 +264,27 @@ static inline struct merge_part *window_parts(const struct bpe_scratch *scratch,
     return (struct merge_part *)(void *)((uint8_t *)scratch->memory + parts * MERGE_HEAP_BYTES);
 }
 
+#define WINDOWS_A_LOOK 1024 /* between two looks at whether to stop */
+
+/* Returns how many of a window's parts end before its last quarter, so that what comes after the window hardly ever
+ * changes them. end: that of the window, in the unit of `start`. */
+static inline size_t parts_to_accept(const struct merge_part *parts, size_t count, size_t end)
+{
+    const size_t most = end - end / 4;
+    while (count && end > most)
+        end = parts[--count].start;
+    return count;
+}
+
+/* For merge_rounds() and merge_heap(), where the rank of a pair is its priority. */
+static inline uint32_t rank_itself(const struct bpe_model *model, uint32_t rank)
+{
+    return rank;
+}
+
+static inline uint32_t result_of_rank(const struct bpe_model *model, uint32_t rank, uint32_t left, uint32_t right)
+{
+    return bpe_result(model, rank);
+}
+
 #endif

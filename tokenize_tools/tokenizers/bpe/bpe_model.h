@@ -175,6 +175,18 @@ static inline void bpe_value_make(uint64_t value[2], bool wide, const uint32_t *
         value[1] |= (uint64_t)count << 48;
 }
 
+/* Adds a seed of the caches, unless its key or its ids do not fit, or there are BPE_SEEDS of them. 16 bytes may be
+ * read. */
+static inline void bpe_seed_add(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids,
+                                size_t id_count)
+{
+    if (count > 15 || id_count > bpe_inline_ids(model->wide) || model->seed_count == BPE_SEEDS)
+        return;
+    struct bpe_entry *seed = &model->seeds[model->seed_count++];
+    seed->key = bpe_key_in(bytes, count);
+    bpe_value_make(seed->value, model->wide, ids, (uint32_t)id_count);
+}
+
 /* ---- pairs ---- */
 
 #define BPE_PAIRS_LINE 8 /* slots of a cache line */

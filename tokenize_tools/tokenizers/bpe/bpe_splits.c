@@ -201,3 +201,29 @@ uint32_t bpe_splits_find(const struct bpe_model *listed, const struct bpe_merge 
     free(notes);
     return sharing.found;
 }
+
+uint32_t *bpe_by_length(const uint32_t *offsets, uint32_t vocabulary, uint32_t least,
+                        bool (*wanted)(const void *user, uint32_t id), const void *user, uint32_t *count)
+{
+    uint32_t longest = 0;
+    for (uint32_t id = 0; id < vocabulary; id++)
+        longest = (uint32_t)max64(longest, offsets[id + 1] - offsets[id]);
+    uint32_t *places = calloc((size_t)longest + 2, sizeof *places);
+    uint32_t *order = os_memory_large(((size_t)vocabulary + 1) * sizeof *order);
+    if (places && order) {
+        for (uint32_t id = 0; id < vocabulary; id++)
+            if (offsets[id + 1] - offsets[id] >= least && wanted(user, id))
+                places[offsets[id + 1] - offsets[id] + 1]++;
+        for (uint32_t bytes = 1; bytes <= longest + 1; bytes++)
+            places[bytes] += places[bytes - 1];
+        *count = places[longest + 1];
+        for (uint32_t id = 0; id < vocabulary; id++)
+            if (offsets[id + 1] - offsets[id] >= least && wanted(user, id))
+                order[places[offsets[id + 1] - offsets[id]]++] = id;
+    } else {
+        free(order);
+        order = NULL;
+    }
+    free(places);
+    return order;
+}

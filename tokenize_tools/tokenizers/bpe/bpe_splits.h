@@ -46,4 +46,9 @@ struct bpe_split {
 uint32_t bpe_splits_find(const struct bpe_model *listed, const struct bpe_merge *merges, uint32_t count, bool by_result,
                          uint32_t threads, struct bpe_split *splits);
 
+/* Returns the tokens of at least `least` bytes that are wanted, the shortest first, and of equal length in the order of
+ * ids; NULL: memory ran out. The caller frees them. offsets: where each text begins, vocabulary + 1. */
+uint32_t *bpe_by_length(const uint32_t *offsets, uint32_t vocabulary, uint32_t least,
+                        bool (*wanted)(const void *user, uint32_t id), const void *user, uint32_t *count);
+
 #endif

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bpe_words.c - builds a model of words, and the engine over it (text_engine.h). */
+/*
+ * bpe_words.c - the symbols of a word, their merges, how a model of words is built, and the engine over it
+ * (text_engine.h).
+ *
+ * Words of many symbols are merged in windows. bpe_merge.c explains why that is exact: its two facts hold for symbols
+ * of any kind. So the time grows with the length of a word, not with its square, and a word needs 12 bytes of memory
+ * for each of its bytes.
+ */
 #include "bpe_words.h"
 
 #include <assert.h>
@@ -7,17 +14,215 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe_words_merge.h"
+#include "bpe_engine.h"
+#include "bpe_merge.h"
+#include "bpe_merge_parts.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "pieces_engine.h"
 #include "platform/os.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
+#define WINDOW 128                     /* symbols of the first window */
 #define SCRATCH_KEPT ((size_t)1 << 20) /* a larger scratch is freed after the text */
 #define WORD_BYTES_MOST ((uint64_t)1 << 31)
+
+/* The places of a character in its word: bits of the number of a row's column. */
+#define BPE_WORD_INNER 1u /* not the first */
+#define BPE_WORD_LAST 2u
+
+struct bpe_words {
+    struct bpe_model head;          /* must be first. Pairs are of ids; texts are those of words */
+    struct bpe_words_source source; /* names: the texts of head if they are the same; other pointers: invalid */
+    uint32_t *atoms;     /* by code point (or byte, if `mapped`): number of its row + 1; 0: no token has it */
+    uint32_t (*rows)[4]; /* by place: the token of the character there, or BPE_NONE */
+    uint64_t row_room;
+    uint32_t row_count;
+    uint8_t *affixes;         /* the prefix, then the suffix */
+    uint32_t fallback_places; /* bit i: a character at place i may become the tokens of its bytes */
+};
+_Static_assert(offsetof(struct bpe_words, head) == 0, "bpe_words_merge() casts the head to the model");
+
+/* What merging begins with. */
+struct bpe_word_symbol {
+    uint32_t id;
+    size_t begin, end; /* its bytes of the word */
+};
+
+/* A place in a word. Initialize bytes and count, and the rest with zeros. */
+struct bpe_word_reader {
+    const uint8_t *bytes;
+    size_t count, at;
+    size_t unknown_begin, unknown_end; /* characters that become the next unknown token; empty: none */
+    size_t fallback_at, fallback_end;  /* bytes that become the next tokens */
+};
+
+/* ---- symbols ---- */
+
+/* Finds the token of the character at the reader's place, or BPE_NONE, and its length. */
+static uint32_t character_token(const struct bpe_words *words, const struct bpe_word_reader *reader, size_t *length,
+                                uint32_t *place)
+{
+    const uint8_t *at = reader->bytes + reader->at;
+    uint32_t code = *at;
+    *length = 1;
+    if (code >= 0x80 && !words->source.mapped)
+        code = code_point_get(at, length);
+    *place = (reader->at ? BPE_WORD_INNER : 0) | (reader->at + *length == reader->count ? BPE_WORD_LAST : 0);
+    const uint32_t row = words->atoms[code];
+    return row ? words->rows[row - 1][*place] : BPE_NONE;
+}
+
+/* Returns whether each byte of a character has a token. */
+static bool falls_back(const struct bpe_words *words, const uint8_t *bytes, size_t count, uint32_t place)
+{
+    if (!(words->fallback_places >> place & 1))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (words->head.byte_ids[bytes[i]] == BPE_NONE)
+            return false;
+    return true;
+}
+
+static bool give_unknown(const struct bpe_words *words, struct bpe_word_reader *reader, struct bpe_word_symbol *symbol)
+{
+    *symbol = (struct bpe_word_symbol){words->source.unk, reader->unknown_begin, reader->unknown_end};
+    reader->unknown_begin = reader->unknown_end = 0;
+    return true;
+}
+
+/* Lets the unknown token wait until the next character shows whether it is fused. Tokens of bytes do not end the
+ * waiting, so they come before an unknown token whose characters were before theirs, as in the reference. */
+static bool bpe_word_next(const struct bpe_words *words, struct bpe_word_reader *reader, struct bpe_word_symbol *symbol)
+{
+    for (;;) {
+        const size_t at = reader->at;
+        const bool waits = reader->unknown_end > reader->unknown_begin;
+        if (reader->fallback_at < reader->fallback_end) {
+            const size_t byte = reader->fallback_at++;
+            *symbol = (struct bpe_word_symbol){words->head.byte_ids[reader->bytes[byte]], byte, byte + 1};
+            return true;
+        }
+        if (at == reader->count)
+            return waits && give_unknown(words, reader, symbol);
+        size_t length;
+        uint32_t place;
+        const uint32_t id = character_token(words, reader, &length, &place);
+        if (id != BPE_NONE && waits)
+            return give_unknown(words, reader, symbol);
+        reader->at += length;
+        if (id != BPE_NONE) {
+            *symbol = (struct bpe_word_symbol){id, at, at + length};
+            return true;
+        }
+        if (falls_back(words, reader->bytes + at, length, place)) {
+            reader->fallback_at = at;
+            reader->fallback_end = at + length;
+        } else if (words->source.unk != BPE_NONE && waits && !words->source.fuse_unk) {
+            (void)give_unknown(words, reader, symbol);
+            reader->unknown_begin = at;
+            reader->unknown_end = at + length;
+            return true;
+        } else if (words->source.unk != BPE_NONE) {
+            reader->unknown_begin = waits ? reader->unknown_begin : at;
+            reader->unknown_end = at + length;
+        }
+    }
+}
+
+/* ---- merging ---- */
+
+/* scratch: its memory is for merge_heap(), if there are more than MERGE_ROUNDS symbols. Returns the number of parts
+ * that are left; `start` of each counts symbols. */
+static size_t merge_window(const struct bpe_model *model, const struct bpe_scratch *scratch, const uint32_t *symbols,
+                           size_t count, struct merge_part *parts)
+{
+    for (size_t i = 0; i < count; i++)
+        parts[i] = (struct merge_part){symbols[i], (uint32_t)i};
+    if (count > MERGE_ROUNDS)
+        return merge_heap(model, scratch->memory, parts, count, bpe_pair_rank, rank_itself);
+    int32_t ranks[MERGE_ROUNDS];
+    for (size_t i = 0; i < count; i++)
+        ranks[i] = i + 1 < count ? merge_pair_priority(model, symbols[i], symbols[i + 1], bpe_pair_rank, rank_itself)
+                                 : MERGE_NONE;
+    return merge_rounds(model, parts, ranks, count, bpe_pair_rank, rank_itself, result_of_rank);
+}
+
+/* Merges `count` symbols into ids. starts: for each id, the number of its first symbol. Returns the number of ids, or 0
+ * if memory ran out. */
+static size_t merge_windows(const struct bpe_model *model, struct bpe_scratch *scratch, const uint32_t *symbols,
+                            size_t count, uint32_t *ids, uint32_t *starts)
+{
+    struct merge_part near[MERGE_ROUNDS];
+    size_t accepted = 0, window = WINDOW, back = 1, successes = 0;
+    for (size_t looks = 1;; looks++) {
+        const size_t from = accepted ? starts[accepted - 1] : 0;
+        const bool last = window >= count - from;
+        const size_t size = last ? count - from : window;
+        if ((looks % WINDOWS_A_LOOK == 0 && bpe_scratch_stops(scratch)) ||
+            (size > MERGE_ROUNDS && !window_grow(scratch, size)))
+            return 0;
+        struct merge_part *parts = size > MERGE_ROUNDS ? window_parts(scratch, size) : near;
+        size_t made = merge_window(model, scratch, symbols + from, size, parts);
+        if (accepted && ids[accepted - 1] != parts[0].symbol) {
+            accepted -= min64(back, accepted);
+            back *= 2;
+            window = 2 * window + (from - (accepted ? starts[accepted - 1] : 0));
+            successes = 0;
+            continue;
+        }
+        if (!last)
+            made = parts_to_accept(parts, made, size);
+        if (made < 1 + (size_t)(accepted != 0) && !last) { /* nothing new */
+            window *= 2;
+            continue;
+        }
+        accepted -= accepted != 0; /* the window begins with it */
+        for (size_t i = 0; i < made; i++) {
+            ids[accepted] = parts[i].symbol;
+            starts[accepted++] = (uint32_t)from + parts[i].start;
+        }
+        if (last)
+            return accepted;
+        back = 1;
+        if (++successes % 16 == 0 && window > WINDOW)
+            window = max64(window / 2, WINDOW);
+    }
+}
+
+static size_t read_symbols(const struct bpe_words *words, const uint8_t *bytes, size_t count, uint32_t *symbols)
+{
+    struct bpe_word_reader reader = {.bytes = bytes, .count = count};
+    struct bpe_word_symbol symbol;
+    size_t made = 0;
+    while (bpe_word_next(words, &reader, &symbol))
+        symbols[made++] = symbol.id;
+    assert(made && made <= count);
+    return made;
+}
+
+/* Merges a word, as a bpe_merge_function; `model` must be the head of a struct bpe_words, and the word must have a
+ * symbol. */
+static size_t bpe_words_merge(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes,
+                              size_t count, uint32_t *ids)
+{
+    const struct bpe_words *words = (const struct bpe_words *)model;
+    uint32_t near[WINDOW];
+    if (count <= WINDOW) {
+        struct merge_part parts[WINDOW];
+        const size_t made = merge_window(model, scratch, near, read_symbols(words, bytes, count, near), parts);
+        for (size_t i = 0; i < made; i++)
+            ids[i] = parts[i].symbol;
+        return made;
+    }
+    uint32_t *symbols = malloc(2 * count * sizeof *symbols);
+    const size_t made = symbols ? merge_windows(model, scratch, symbols, read_symbols(words, bytes, count, symbols),
+                                                ids, symbols + count)
+                                : 0;
+    free(symbols);
+    return made;
+}
 
 struct words_engine {
     struct pieces_engine base;
@@ -31,17 +236,17 @@ struct words_state {
 
 static const uint8_t *name_of(const struct bpe_words *words, uint32_t id, uint32_t *bytes)
 {
-    *bytes = words->name_offsets[id + 1] - words->name_offsets[id];
-    return words->names + words->name_offsets[id];
+    *bytes = words->source.name_offsets[id + 1] - words->source.name_offsets[id];
+    return words->source.names + words->source.name_offsets[id];
 }
 
 static void words_free(struct bpe_words *words)
 {
     if (!words)
         return;
-    if (words->names != words->head.bytes) {
-        free(words->names);
-        free(words->name_offsets);
+    if (words->source.names != words->head.bytes) {
+        free(words->source.names);
+        free(words->source.name_offsets);
     }
     os_memory_free(words->atoms, CODES * sizeof *words->atoms);
     free(words->rows);
@@ -54,7 +259,7 @@ static void words_free(struct bpe_words *words)
 
 static uint32_t atom_codes(const struct bpe_words *words)
 {
-    return words->mapped ? 256 : CODES;
+    return words->source.mapped ? 256 : CODES;
 }
 
 /* Sets the token of a character at a place. Returns false if memory ran out. */
@@ -76,15 +281,15 @@ static uint32_t character_at(const struct bpe_words *words, uint32_t id, uint32_
     uint32_t count;
     size_t length;
     const uint8_t *text = name_of(words, id, &count);
-    const uint32_t prefix = place & BPE_WORD_INNER ? words->prefix_bytes : 0;
-    const uint32_t suffix = place & BPE_WORD_LAST ? words->suffix_bytes : 0;
+    const uint32_t prefix = place & BPE_WORD_INNER ? words->source.prefix.bytes : 0;
+    const uint32_t suffix = place & BPE_WORD_LAST ? words->source.suffix.bytes : 0;
     if (count <= prefix + suffix || count > prefix + suffix + 4 || memcmp(text, words->affixes, prefix) != 0 ||
-        memcmp(text + count - suffix, words->affixes + words->prefix_bytes, suffix) != 0)
+        memcmp(text + count - suffix, words->affixes + words->source.prefix.bytes, suffix) != 0)
         return BPE_NONE;
     const uint32_t code = code_point_get(text + prefix, &length);
     if (length != count - prefix - suffix || code >= CODES)
         return BPE_NONE;
-    return words->mapped ? (uint32_t)character_byte(code) : code; /* -1: BPE_NONE */
+    return words->source.mapped ? (uint32_t)character_byte(code) : code; /* -1: BPE_NONE */
 }
 
 static bool atoms_read(struct bpe_words *words)
@@ -115,7 +320,7 @@ static bool all_bytes(const struct bpe_words *words, const uint8_t *text, uint32
 static enum tokmap_status bytes_read(struct bpe_words *words, const struct bpe_words_source *source,
                                      struct tokmap_error *error)
 {
-    const bool prefix = words->prefix_bytes != 0, suffix = words->suffix_bytes != 0;
+    const bool prefix = words->source.prefix.bytes != 0, suffix = words->source.suffix.bytes != 0;
     memset(words->head.byte_ids, 0xFF, sizeof words->head.byte_ids);
     if (!source->byte_fallback)
         return TOKMAP_OK;
@@ -129,8 +334,8 @@ static enum tokmap_status bytes_read(struct bpe_words *words, const struct bpe_w
     for (uint32_t place = 0; place < 4; place++)
         if (!(prefix && place & BPE_WORD_INNER) && !(suffix && place & BPE_WORD_LAST))
             words->fallback_places |= 1u << place;
-    if ((prefix && all_bytes(words, words->affixes, words->prefix_bytes)) ||
-        (suffix && all_bytes(words, words->affixes + words->prefix_bytes, words->suffix_bytes)))
+    if ((prefix && all_bytes(words, words->affixes, words->source.prefix.bytes)) ||
+        (suffix && all_bytes(words, words->affixes + words->source.prefix.bytes, words->source.suffix.bytes)))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
                          "model.byte_fallback is true, and the bytes of %s have tokens, so unknown characters would "
                          "become these, too; tokmap cannot read such a vocabulary",
@@ -233,7 +438,7 @@ static bool is_lost(const struct bpe_words *words, const uint8_t *bytes, uint64_
 {
     struct bpe_word_reader reader = {.bytes = bytes, .count = count};
     struct bpe_word_symbol symbol;
-    return words->unk == BPE_NONE && !bpe_word_next(words, &reader, &symbol) &&
+    return words->source.unk == BPE_NONE && !bpe_word_next(words, &reader, &symbol) &&
            bpe_unreached(&words->head, bytes, count) == BPE_NONE;
 }
 
@@ -271,14 +476,7 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
 
 static bool engine_puts_space(const struct text_engine *engine)
 {
-    return ((const struct words_engine *)engine)->words->front;
-}
-
-static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                           struct tokenizer_measures *measures)
-{
-    const struct bpe_counts *counts = &((struct words_state *)state)->state->counts;
-    *measures = (struct tokenizer_measures){counts->pieces, counts->missed, counts->merged};
+    return ((const struct words_engine *)engine)->words->source.front;
 }
 
 /* Reads the symbols that a token is made of: their names together, without prefixes inside, are its name. Sets *begin
@@ -295,7 +493,7 @@ static bool token_walk(const struct bpe_words *words, struct bpe_word_reader *re
         if (!bpe_word_next(words, reader, &symbol))
             return false;
         const uint8_t *part = name_of(words, symbol.id, &bytes);
-        const uint32_t prefix = first ? 0 : words->prefix_bytes;
+        const uint32_t prefix = first ? 0 : words->source.prefix.bytes;
         if (bytes <= prefix || bytes - prefix > left || memcmp(part + prefix, name, bytes - prefix) != 0)
             return false;
         name += bytes - prefix;
@@ -341,7 +539,6 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .encode_piece = engine_piece,
                                                     .id_bytes = pieces_id_bytes,
                                                     .puts_space = engine_puts_space,
-                                                    .measure = engine_measure,
                                                     .walk = engine_walk};
 
 enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_words_source *source,
@@ -367,14 +564,9 @@ enum tokmap_status bpe_words_new(struct text_engine **engine, const struct bpe_w
     words->head.wide = source->vocabulary > 65536;
     words->head.bytes = source->bytes;
     words->head.offsets = source->offsets;
-    words->names = source->names ? source->names : source->bytes;
-    words->name_offsets = source->names ? source->name_offsets : source->offsets;
-    words->prefix_bytes = source->prefix.bytes;
-    words->suffix_bytes = source->suffix.bytes;
-    words->unk = source->unk;
-    words->fuse_unk = source->fuse_unk;
-    words->mapped = source->mapped;
-    words->front = source->front;
+    words->source = *source;
+    words->source.names = source->names ? source->names : source->bytes;
+    words->source.name_offsets = source->names ? source->name_offsets : source->offsets;
     const enum tokmap_status status = words_build(words, source, error);
     if (status)
         engine_free(&made->base.head);

@@ -14,12 +14,86 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "text_cuts.h"
+#include "text/code_point.h"
 #include "tokenizer_kind.h"
+#include "unicode/code_sets.h"
+
+/* ---- cuts ---- */
+
+static const struct text_cuts known[] = {{"kimi", 400000, 25000}, {"llama3", 400000, 25000}, {"llama4", 400000, 25000}};
+
+const struct text_cuts *text_cuts_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!strcmp(name, known[i].name))
+            return &known[i];
+    return NULL;
+}
+
+const char *text_cuts_names(void)
+{
+    return "kimi llama3 llama4";
+}
+
+/* Returns whether Python calls the character that begins at `at` white space, and the number of its bytes. */
+static bool is_space(const uint8_t *at, size_t *bytes)
+{
+    *bytes = 1;
+    if (*at < 0x80)
+        return (*at >= 0x09 && *at <= 0x0D) || (*at >= 0x1C && *at <= 0x20);
+    return code_is_space(code_point_get(at, bytes));
+}
+
+/* Returns where the first part of a text ends; `count` if it is the last one, too. The text has count > 0 bytes of
+ * valid UTF-8 and begins where a part does. *block: characters of the text's block that are left, cuts->characters at
+ * the beginning of a text; it is changed for the next part. */
+static uint64_t text_cuts_part(const struct text_cuts *cuts, const char *text, uint64_t count, uint32_t *block)
+{
+    const uint8_t *bytes = (const uint8_t *)text;
+    uint32_t run = 0;
+    bool in_space = false;
+    assert(count && *block);
+    if (count <= *block && count <= cuts->run) { /* the usual case */
+        *block -= (uint32_t)count;               /* what is left does not matter after the last part */
+        return count;
+    }
+    for (uint64_t at = 0; at < count;) {
+        size_t length;
+        const bool space = is_space(bytes + at, &length);
+        run = run && space == in_space ? run + 1 : 1;
+        in_space = space;
+        if (run > cuts->run)
+            return at;
+        at += length;
+        if (!--*block) {
+            *block = cuts->characters;
+            return at;
+        }
+    }
+    return count;
+}
+
+/* Returns the last place in a text where a block certainly begins, whatever follows; 0 without a place. The text
+ * begins with a block, and may end inside of a character. */
+static uint64_t text_cuts_block(const struct text_cuts *cuts, const char *text, uint64_t count)
+{
+    uint64_t found = 0;
+    uint32_t characters = 0;
+    for (uint64_t at = 0; at < count; at++) {
+        if (((uint8_t)text[at] & 0xC0) == 0x80)
+            continue;
+        if (characters++ == cuts->characters) {
+            found = at;
+            characters = 1;
+        }
+    }
+    return found;
+}
+
+/* ---- the tokenizer ---- */
 
 struct cutting {
-    struct tokenizer head;
-    struct tokenizer *inner; /* owned */
+    struct tokenizer head; /* head.inner is owned */
     const struct text_cuts *cuts;
 };
 
@@ -29,16 +103,10 @@ struct cutting_state {
     const struct text_cuts *cuts;
 };
 
-static const struct tokenizer *inner_of(const struct tokenizer *tokenizer)
-{
-    return ((const struct cutting *)tokenizer)->inner;
-}
-
 static void cutting_close(struct tokenizer *tokenizer)
 {
-    struct cutting *own = (struct cutting *)tokenizer;
-    tokenizer_close(own->inner);
-    free(own);
+    tokenizer_close(tokenizer->inner);
+    free(tokenizer);
 }
 
 static void cutting_state_free(struct tokenizer_state *state)
@@ -57,7 +125,7 @@ static enum tokmap_status cutting_state_new(struct tokenizer_state **state, cons
         return error_set_memory(error, "the state of a tokenizer", sizeof *made);
     made->head.tokenizer = tokenizer;
     made->cuts = ((const struct cutting *)tokenizer)->cuts;
-    const enum tokmap_status status = tokenizer_state_new(&made->inner, inner_of(tokenizer), error);
+    const enum tokmap_status status = tokenizer_state_new(&made->inner, tokenizer->inner, error);
     if (status)
         free(made);
     else
@@ -257,29 +325,6 @@ static enum tokmap_status cutting_offsets(struct tokenizer_state *state, const s
     return parts_offsets(own, text, ids, count, begins, ends, error);
 }
 
-/* ---- what the inner tokenizer does ---- */
-
-static enum tokmap_status cutting_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
-                                              bool specials, struct tokmap_error *error)
-{
-    return tokenizer_decoder_new(decoder, inner_of(tokenizer), specials, error); /* of the kind of the inner one */
-}
-
-static bool cutting_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
-{
-    return tokenizer_token(inner_of(tokenizer), id, bytes, count);
-}
-
-static uint64_t cutting_special(const struct tokenizer *tokenizer, const char *name)
-{
-    return tokenizer_special(inner_of(tokenizer), name);
-}
-
-static void cutting_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
-{
-    tokenizer_added_at(inner_of(tokenizer), index, added);
-}
-
 static uint64_t cutting_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)
 {
     return text_cuts_block(((const struct cutting *)tokenizer)->cuts, text, count);
@@ -299,10 +344,6 @@ static const struct tokenizer_kind cutting_kind = {
     .encode = cutting_encode,
     .encode_marked = cutting_encode_marked,
     .offsets = cutting_offsets,
-    .decoder_new = cutting_decoder_new,
-    .token = cutting_token,
-    .special = cutting_special,
-    .added_at = cutting_added_at,
     .cut = cutting_cut,
 };
 
@@ -312,7 +353,7 @@ static enum tokmap_status make(struct tokenizer **tokenizer, const struct text_c
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
     made->head.kind = &cutting_kind;
-    made->inner = *tokenizer;
+    made->head.inner = *tokenizer;
     made->cuts = cuts;
     tokenizer_info(*tokenizer, &made->head.info);
     made->head.info.cuts = true;
@@ -330,7 +371,7 @@ static enum tokmap_status make(struct tokenizer **tokenizer, const struct text_c
 static enum tokmap_status cutting_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
                                         enum tokmap_special special, struct tokmap_error *error)
 {
-    enum tokmap_status status = tokenizer_share(shared, inner_of(tokenizer), special, error);
+    enum tokmap_status status = tokenizer_share(shared, tokenizer->inner, special, error);
     if (!status)
         status = make(shared, ((const struct cutting *)tokenizer)->cuts, error);
     if (status) {

@@ -12,11 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "match_long.h"
+#include "tokmap/tokmap.h"
 
 #define MATCH_WALK 64u                      /* bytes of a text that are compared at a place */
 #define MATCH_LONG_MOST (UINT64_C(1) << 20) /* bytes of all texts that have more than MATCH_WALK bytes */
 #define MATCH_NONE SIZE_MAX
+
+struct match_text {
+    const uint8_t *bytes;
+    uint32_t count; /* at least 1 */
+};
 
 struct match_table; /* immutable; shared by threads */
 

@@ -6,11 +6,74 @@
 #include "normalizer.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
+
+/* ---- edits ---- */
+
+/* Removes all edits, but keeps their memory. */
+static void text_edits_clear(struct text_edits *edits)
+{
+    edits->count = 0;
+    edits->cursor = 0;
+}
+
+void text_edits_free(struct text_edits *edits)
+{
+    free(edits->edits);
+    *edits = (struct text_edits){NULL, 0, 0, 0};
+}
+
+/* Adds an edit after all others. Returns false if memory is lacking. */
+static bool text_edits_add(struct text_edits *edits, struct text_edit edit)
+{
+    assert(edit.from <= edit.to && edit.old_from <= edit.old_to);
+    assert(!edits->count || edit.from >= edits->edits[edits->count - 1].to);
+    if (!list_room(&edits->edits, edits->count, &edits->capacity, sizeof *edits->edits))
+        return false;
+    edits->edits[edits->count++] = edit;
+    return true;
+}
+
+/* Returns the old offset of a border of the new text. edit: the last one that begins before it, or at it; NULL:
+ * none. */
+static uint64_t border(const struct text_edit *edit, uint64_t at, bool end)
+{
+    if (!edit)
+        return at;
+    if (end ? at > edit->from && at <= edit->to : at < edit->to)
+        return end ? edit->old_to : edit->old_from;
+    return edit->old_to + (at - edit->to);
+}
+
+void text_edits_map(struct text_edits *edits, uint64_t *begin, uint64_t *end)
+{
+    const struct text_edit *list = edits->edits;
+    uint64_t at = edits->cursor;
+    assert(*begin <= *end);
+    if (!edits->count)
+        return;
+    while (at + 1 < edits->count && list[at + 1].from <= *begin)
+        at++;
+    edits->cursor = at;
+    if (*begin == *end) {
+        /* The border between two bytes: what was put in at it counts as before it. One inside an edit gets all of the
+         * edit, as the parts beside it do. */
+        const struct text_edit *edit = list[at].from <= *begin ? &list[at] : NULL;
+        const bool inside = edit && *begin > edit->from && *begin < edit->to;
+        *end = border(edit, *begin, !edit || *begin > edit->from || edit->from == edit->to);
+        *begin = inside ? edit->old_from : *end;
+        return;
+    }
+    *begin = border(list[at].from <= *begin ? &list[at] : NULL, *begin, false);
+    while (at + 1 < edits->count && list[at + 1].from < *end)
+        at++;
+    *end = border(list[at].from < *end ? &list[at] : NULL, *end, true);
+}
 
 void normalizer_free(struct normalizer *normalizer)
 {
@@ -34,37 +97,22 @@ static enum char_map map_of(enum normalizer_kind kind)
 /* Returns the largest factor by which a step can multiply the number of bytes. */
 static uint64_t step_growth(const struct normalizer_step *step)
 {
-    switch (step->kind) {
-    case NORMALIZE_NFC:
-    case NORMALIZE_NFD:
-        return 3; /* U+1D160: four bytes become twelve */
-    case NORMALIZE_NFKC:
-    case NORMALIZE_NFKD:
-        return 11; /* U+FDFA: three bytes become 33 */
-    case NORMALIZE_MARKS:
-    case NORMALIZE_NMT:
-    case NORMALIZE_STRIP:
-        return 1;
-    case NORMALIZE_LOWER: /* U+023A: two bytes become three */
-    case NORMALIZE_BYTES:
-        return 2;
-    case NORMALIZE_CHARSMAP:
-    case NORMALIZE_PRECOMPILED:
+    static const uint8_t growths[] = {
+        [NORMALIZE_NFC] = 3,                                     /* U+1D160: four bytes become twelve */
+        [NORMALIZE_NFD] = 3,       [NORMALIZE_NFKC] = 11,        /* U+FDFA: three bytes become 33 */
+        [NORMALIZE_NFKD] = 11,     [NORMALIZE_LOWER] = 2,        /* U+023A: two bytes become three */
+        [NORMALIZE_BYTES] = 2,     [NORMALIZE_BERT_CHINESE] = 2, /* three bytes become five */
+        [NORMALIZE_BERT_MARKS] = 1};
+    if (step->map)
         return max64(charsmap_growth(step->map), step->marks_blank ? 3 : 1);
-    case NORMALIZE_BERT_CLEAN:
-    case NORMALIZE_BERT_MARKS:
-        return 1;
-    case NORMALIZE_BERT_CHINESE:
-        return 2; /* three bytes become five */
-    case NORMALIZE_PREPEND:
+    if (step->kind == NORMALIZE_PREPEND)
         return 1 + step->content_bytes;
-    case NORMALIZE_REPLACE:
-    default:
-        if (!step->regex)
-            return max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
-        /* A pattern that has empty matches has them before each byte and at the end. */
-        return regex_may_be_empty(step->regex) ? 1 + 2 * (uint64_t)step->content_bytes : max64(1, step->content_bytes);
-    }
+    if (step->kind != NORMALIZE_REPLACE)
+        return max64(1, growths[step->kind]);
+    if (!step->regex)
+        return max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+    /* A pattern that has empty matches has them before each byte and at the end. */
+    return regex_may_be_empty(step->regex) ? 1 + 2 * (uint64_t)step->content_bytes : max64(1, step->content_bytes);
 }
 
 /* Returns whether a text without characters that can be decomposed stays one: the step takes characters away, puts
@@ -120,20 +168,6 @@ void normalizer_state_free(struct normalizer_state *state)
     bytes_free(&state->made[1]);
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
         regex_state_free(state->regexes[i]);
-}
-
-void normalizer_document(struct normalizer_state *state)
-{
-    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
-        if (state->regexes[i])
-            regex_document(state->regexes[i]);
-}
-
-void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user)
-{
-    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
-        if (state->regexes[i])
-            regex_state_stop(state->regexes[i], stop, user);
 }
 
 void normalizer_trim(struct normalizer_state *state)
@@ -289,10 +323,14 @@ static bool compose_traced(struct nfc_scratch *scratch, struct bytes_buffer *int
     return true;
 }
 
-static bool form_run(struct normalizer_state *state, enum normal_form form, struct bytes_buffer *into,
+static bool form_run(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
                      struct text_edits *trace, struct text *text)
 {
-    struct nfc_scratch *scratch = &state->forms[form];
+    static const enum normal_form forms[] = {[NORMALIZE_NFC] = FORM_NFC,
+                                             [NORMALIZE_NFD] = FORM_NFD,
+                                             [NORMALIZE_NFKC] = FORM_NFKC,
+                                             [NORMALIZE_NFKD] = FORM_NFKD};
+    struct nfc_scratch *scratch = &state->forms[forms[step->kind]];
     scratch->fine = trace != NULL;
     const bool good = trace ? compose_traced(scratch, into, trace, text) : compose(scratch, into, text);
     scratch->lacks_memory = false;
@@ -344,9 +382,10 @@ static size_t lower_ascii(struct bytes_buffer *into, const uint8_t *text, size_t
     return at;
 }
 
-static bool map_characters(struct normalizer_state *state, enum char_map map, struct bytes_buffer *into,
-                           struct text_edits *trace, struct text *text)
+static bool map_characters(struct normalizer_state *state, const struct normalizer_step *step,
+                           struct bytes_buffer *into, struct text_edits *trace, struct text *text)
 {
+    const enum char_map map = map_of(step->kind);
     struct code_block block = CODE_BLOCK_NONE;
     size_t done = 0, bytes;
     for (;;) {
@@ -372,8 +411,8 @@ static bool map_characters(struct normalizer_state *state, enum char_map map, st
     return !done || finish(into, done, text);
 }
 
-static bool map_bytes(struct normalizer_state *state, struct bytes_buffer *into, struct text_edits *trace,
-                      struct text *text)
+static bool map_bytes(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
+                      struct text_edits *trace, struct text *text)
 {
     size_t bytes;
     for (size_t at = 0; at < text->count; at += bytes) {
@@ -390,19 +429,14 @@ static bool map_bytes(struct normalizer_state *state, struct bytes_buffer *into,
     return true;
 }
 
-static bool strip(const struct normalizer_step *step, struct text_edits *trace, struct text *text)
+static bool strip(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
+                  struct text_edits *trace, struct text *text)
 {
     size_t from = 0, to = text->count, bytes;
     while (step->strip_left && from < to && code_is_space(code_point_get(text->bytes + from, &bytes)))
         from += bytes;
-    while (step->strip_right && to > from) {
-        size_t last = to - 1;
-        while ((text->bytes[last] & 0xC0) == 0x80)
-            last--;
-        if (!code_is_space(code_point_get(text->bytes + last, &bytes)))
-            break;
-        to = last;
-    }
+    if (step->strip_right)
+        to = from + code_spaces_trimmed(text->bytes + from, to - from);
     const size_t made = to - from;
     if (trace && ((from && !text_edits_add(trace, (struct text_edit){0, 0, 0, from})) ||
                   (to < text->count && !text_edits_add(trace, (struct text_edit){made, made, to, text->count}))))
@@ -498,41 +532,25 @@ static bool prepend(struct normalizer_state *state, const struct normalizer_step
     return finish(into, 0, text);
 }
 
-/* Runs a step that has no regular expression. Returns false if memory or room is lacking. */
-static bool run_step(struct normalizer_state *state, const struct normalizer_step *step, struct bytes_buffer *into,
-                     struct text_edits *trace, struct text *text)
-{
-    switch (step->kind) {
-    case NORMALIZE_LOWER:
-    case NORMALIZE_MARKS:
-    case NORMALIZE_NMT:
-    case NORMALIZE_BERT_CLEAN:
-    case NORMALIZE_BERT_CHINESE:
-    case NORMALIZE_BERT_MARKS:
-        return map_characters(state, map_of(step->kind), into, trace, text);
-    case NORMALIZE_NFC:
-        return form_run(state, FORM_NFC, into, trace, text);
-    case NORMALIZE_NFD:
-        return form_run(state, FORM_NFD, into, trace, text);
-    case NORMALIZE_NFKC:
-        return form_run(state, FORM_NFKC, into, trace, text);
-    case NORMALIZE_NFKD:
-        return form_run(state, FORM_NFKD, into, trace, text);
-    case NORMALIZE_STRIP:
-        return strip(step, trace, text);
-    case NORMALIZE_BYTES:
-        return map_bytes(state, into, trace, text);
-    case NORMALIZE_CHARSMAP:
-        return map_keys(state, step, into, trace, text);
-    case NORMALIZE_PRECOMPILED:
-        return map_clusters(state, step, into, trace, text);
-    case NORMALIZE_PREPEND:
-        return prepend(state, step, into, trace, text);
-    case NORMALIZE_REPLACE:
-    default:
-        return replace_literal(state, step, into, trace, text);
-    }
-}
+/* Run a step that has no regular expression. Return false if memory or room is lacking. */
+static bool (*const step_functions[])(struct normalizer_state *state, const struct normalizer_step *step,
+                                      struct bytes_buffer *into, struct text_edits *trace,
+                                      struct text *text) = {[NORMALIZE_NFC] = form_run,
+                                                            [NORMALIZE_NFD] = form_run,
+                                                            [NORMALIZE_NFKC] = form_run,
+                                                            [NORMALIZE_NFKD] = form_run,
+                                                            [NORMALIZE_PREPEND] = prepend,
+                                                            [NORMALIZE_REPLACE] = replace_literal,
+                                                            [NORMALIZE_LOWER] = map_characters,
+                                                            [NORMALIZE_MARKS] = map_characters,
+                                                            [NORMALIZE_NMT] = map_characters,
+                                                            [NORMALIZE_STRIP] = strip,
+                                                            [NORMALIZE_BYTES] = map_bytes,
+                                                            [NORMALIZE_CHARSMAP] = map_keys,
+                                                            [NORMALIZE_PRECOMPILED] = map_clusters,
+                                                            [NORMALIZE_BERT_CLEAN] = map_characters,
+                                                            [NORMALIZE_BERT_CHINESE] = map_characters,
+                                                            [NORMALIZE_BERT_MARKS] = map_characters};
 
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error)
@@ -551,7 +569,7 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
             const enum tokmap_status status = replace_matches(state, step, state->regexes[i], into, trace, &now, error);
             if (status)
                 return status;
-        } else if (!run_step(state, step, into, trace, &now)) {
+        } else if (!step_functions[step->kind](state, step, into, trace, &now)) {
             return no_room(state, now.count, error);
         }
         if (!has_room(state, into, 0))

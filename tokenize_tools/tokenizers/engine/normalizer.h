@@ -9,8 +9,6 @@
 #include "common/bytes_buffer.h"
 #include "match_table.h"
 #include "pretokenize/regex_match.h"
-#include "text_edits.h"
-#include "unicode/char_map.h"
 #include "unicode/charsmap.h"
 #include "unicode/nfc.h"
 
@@ -63,6 +61,30 @@ void normalizer_free(struct normalizer *normalizer);
 /* Returns the largest factor by which a text can grow, in bytes; UINT64_MAX if it is 2^32 or more. */
 uint64_t normalizer_growth(const struct normalizer *normalizer);
 
+/*
+ * Where the bytes of a changed text come from: the list of parts that differ. All other bytes are those of the old
+ * text, shifted.
+ *
+ * Example: NFC makes "Caf" + "e" + U+0301 + "!" (7 bytes, since U+0301 has two) into "Caf" + U+00E9 + "!" (6 bytes).
+ * The only edit is new [3,5) from old [3,6). A token that ends at byte 5 of the new text ends at byte 6 of the old one,
+ * and so does a token that ends at byte 4, inside the edit.
+ */
+struct text_edit {
+    uint64_t from, to;         /* of the new text; equal: the old part was taken out */
+    uint64_t old_from, old_to; /* of the old text; equal: the new part was put in */
+};
+/* Initialize with zeros. */
+struct text_edits {
+    struct text_edit *edits; /* ascending, without overlaps */
+    uint64_t count, capacity;
+    uint64_t cursor; /* the edit that the last call of text_edits_map found */
+};
+void text_edits_free(struct text_edits *edits);
+/* Replaces a part of the new text by the part of the old text that it was made of. A part that begins or ends inside an
+ * edit gets all of the edit. An empty part elsewhere stays empty. *begin must not be smaller than in the last call
+ * since text_edits_clear, which makes the calls for all tokens of a text linear. */
+void text_edits_map(struct text_edits *edits, uint64_t *begin, uint64_t *end);
+
 /* The state of one thread. */
 struct normalizer_state {
     const struct normalizer *normalizer;
@@ -81,10 +103,6 @@ struct normalizer_state {
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
                                          struct tokmap_error *error);
 void normalizer_state_free(struct normalizer_state *state);
-/* Begins a document, of which the texts that follow are parts (regex_document). */
-void normalizer_document(struct normalizer_state *state);
-/* Makes searches for patterns look at `stop` (regex_state_stop). normalizer_run() then fails with ERROR_INTERRUPTED. */
-void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user);
 /* To be called between documents: frees memory that an unusually long document needed. */
 void normalizer_trim(struct normalizer_state *state);
 

@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "pipeline_cut.h"
-#include "pipeline_decoder.h"
 #include "pipeline_offsets.h"
 #include "text/code_point.h"
 #include "tokenizer_kind.h"
+#include "unicode/byte_alphabet.h"
 #include "unicode/code_sets.h"
 
 #define IDS_PER_BYTE_LIMIT 4096 /* callers could not provide memory for more */
@@ -80,8 +81,8 @@ static void pipeline_state_stop(struct tokenizer_state *state, bool (*stop)(void
     own->stop = stop;
     own->stop_user = user;
     own->pipeline->parts.engine->kind->state_stop(own->engine, stop, user);
-    normalizer_state_stop(&own->normalizer, stop, user);
-    pretokenizer_state_stop(&own->pretokenizer, stop, user);
+    regexes_stop(own->normalizer.regexes, NORMALIZER_STEPS_MOST, stop, user);
+    regexes_stop(own->pretokenizer.regexes, PRETOKENIZER_STEPS_MOST, stop, user);
 }
 
 /* Returns OK, or ERROR_INTERRUPTED if that is asked for. */
@@ -227,10 +228,17 @@ static size_t stretch_bytes(const struct pipeline *pipeline, const uint8_t *text
 /* Begins the account of what patterns may cost. */
 static void begin_document(struct pipeline_state *own)
 {
+    regexes_document(own->normalizer.regexes, own->pipeline->parts.normalizer.count);
+    regexes_document(own->pretokenizer.regexes, own->pipeline->parts.pretokenizer.count);
+}
+
+/* Frees memory that an unusually long document needed. */
+static void end_document(struct pipeline_state *own)
+{
     if (own->pipeline->parts.normalizer.count)
-        normalizer_document(&own->normalizer);
+        normalizer_trim(&own->normalizer);
     if (own->pipeline->parts.pretokenizer.count)
-        pretokenizer_document(&own->pretokenizer);
+        pretokenizer_trim(&own->pretokenizer);
 }
 
 static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokmap_text *text, bool resumed)
@@ -245,10 +253,7 @@ static enum tokmap_status encode_document(struct pipeline_state *own, const stru
         status = own->pipeline->raw_pass ? split_pass(own, ADDED_RAW, bytes + at, count, encode_segment)
                                          : encode_segment(own, bytes + at, count);
     }
-    if (own->pipeline->parts.normalizer.count)
-        normalizer_trim(&own->normalizer);
-    if (own->pipeline->parts.pretokenizer.count)
-        pretokenizer_trim(&own->pretokenizer);
+    end_document(own);
     return status;
 }
 
@@ -298,20 +303,6 @@ static uint64_t spaces_at_start(const uint8_t *text, uint64_t count)
     return at;
 }
 
-/* Returns how many bytes of the text are left without the white space at its end. */
-static uint64_t without_spaces_at_end(const uint8_t *text, uint64_t count)
-{
-    for (uint64_t end = count, at = end; end; end = at) {
-        size_t bytes;
-        do
-            at--;
-        while (at && (text[at] & 0xC0) == 0x80);
-        if (!code_is_space(code_point_get(text + at, &bytes)))
-            return end;
-    }
-    return 0;
-}
-
 /* Encodes the text between two marks, bytes [from, to) of the document. */
 static enum tokmap_status encode_between(struct pipeline_state *own, const uint8_t *bytes, uint64_t from, uint64_t to)
 {
@@ -336,7 +327,8 @@ static enum tokmap_status encode_marks(struct pipeline_state *own, const struct 
         if (!token)
             return error_set(own->error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "id %" PRIu32 " is not that of a special token", mark->id);
-        const uint64_t end = token->lstrip ? at + without_spaces_at_end(bytes + at, mark->begin - at) : mark->begin;
+        const uint64_t end =
+            token->lstrip ? at + code_spaces_trimmed(bytes + at, (size_t)(mark->begin - at)) : mark->begin;
         const enum tokmap_status status = encode_between(own, bytes, at, end);
         if (status)
             return status;
@@ -366,10 +358,7 @@ static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, 
     status = encode_marks(own, text, marks, mark_count, places);
     if (out->has_suffix && !status)
         ids_append(&own->ids, out->suffix);
-    if (own->pipeline->parts.normalizer.count)
-        normalizer_trim(&own->normalizer);
-    if (own->pipeline->parts.pretokenizer.count)
-        pretokenizer_trim(&own->pretokenizer);
+    end_document(own);
     assert(own->ids.count <= own->ids.room); /* tokenizer_check_capacity has made sure of it */
     out->ends[0] = out->count = own->ids.count;
     out->largest = own->ids.largest;
@@ -396,16 +385,180 @@ static enum tokmap_status pipeline_offsets(struct tokenizer_state *state, const 
 
 /* ---- decoding ---- */
 
-static bool pipeline_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
+/* Returns the text of an id that only `texts` has, or NULL. */
+static const struct pipeline_text *text_of(const struct pipeline_parts *parts, uint32_t id)
 {
-    return pipeline_parts_token(&((const struct pipeline *)tokenizer)->parts, (uint32_t)id, bytes, count);
+    uint32_t low = 0, high = parts->text_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (parts->texts[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < parts->text_count && parts->texts[low].id == id ? &parts->texts[low] : NULL;
 }
 
-static enum tokmap_status decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
-                                      bool specials, struct tokmap_error *error)
+static bool pipeline_token(const struct tokenizer *tokenizer, uint64_t wanted, const uint8_t **bytes, uint32_t *count)
 {
-    const struct pipeline *own = (const struct pipeline *)tokenizer;
-    return pipeline_decoder_new(decoder, tokenizer, &own->parts, own->wide, specials, error);
+    const struct pipeline_parts *parts = &((const struct pipeline *)tokenizer)->parts;
+    const uint32_t id = (uint32_t)wanted;
+    const struct added_token *added = added_tokens_by_id(parts->added, id);
+    if (added) {
+        *bytes = added->text;
+        *count = added->bytes;
+        return true;
+    }
+    if (parts->engine->kind->id_bytes(parts->engine, id, bytes, count))
+        return true;
+    const struct pipeline_text *text = text_of(parts, id);
+    if (!text)
+        return false;
+    *bytes = text->text;
+    *count = text->bytes;
+    return true;
+}
+
+struct pipeline_decoder {
+    struct tokenizer_decoder head;
+    const struct pipeline_parts *parts;
+    struct text_decoding *decoding;
+    struct bytes_buffer spelled; /* the characters that stand for the bytes of a token, or the reverse */
+};
+
+static void pipeline_decoder_free(struct tokenizer_decoder *decoder)
+{
+    struct pipeline_decoder *own = (struct pipeline_decoder *)decoder;
+    text_decoding_free(own->decoding);
+    bytes_free(&own->spelled);
+    free(own);
+}
+
+static enum tokmap_status pipeline_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
+                                               bool specials, struct tokmap_error *error)
+{
+    struct pipeline_decoder *made = calloc(1, sizeof *made);
+    *decoder = NULL;
+    if (!made)
+        return error_set_memory(error, "decoding", sizeof *made);
+    made->head = (struct tokenizer_decoder){tokenizer, specials, 0};
+    made->parts = &((const struct pipeline *)tokenizer)->parts;
+    const enum tokmap_status status =
+        text_decoding_new(&made->decoding, &made->parts->decoder, &made->head.replaced, error);
+    if (status)
+        pipeline_decoder_free(&made->head);
+    else
+        *decoder = &made->head;
+    return status;
+}
+
+static void pipeline_decoder_begin(struct tokenizer_decoder *decoder, bool resumed)
+{
+    text_decoding_begin(((struct pipeline_decoder *)decoder)->decoding, resumed);
+}
+
+/* Writes the characters that stand for the bytes of a token. */
+static bool spell(struct bytes_buffer *spelled, const uint8_t *bytes, uint32_t count)
+{
+    spelled->count = 0;
+    if (!bytes_reserve(spelled, 2 * (size_t)count + 1))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        spelled->count += code_point_put(spelled->bytes + spelled->count, byte_character(bytes[i]));
+    return true;
+}
+
+/* Text that the decoder receives for an id. */
+struct spelling {
+    const uint8_t *text;
+    uint32_t count;
+    enum decode_token kind;
+    bool lacks_memory;
+};
+
+/* Adds what an added token decodes to: it may stand for bytes like any other token. */
+static void added_spell(struct pipeline_decoder *own, const struct added_token *token, struct spelling *spelling)
+{
+    const struct pipeline_parts *parts = own->parts;
+    size_t made = 0;
+    *spelling = (struct spelling){token->decoded, token->decoded_bytes, DECODE_CONTROL, false};
+    if (!parts->decoder.mapped)
+        return;
+    own->spelled.count = 0;
+    spelling->lacks_memory = !bytes_reserve(&own->spelled, (size_t)token->decoded_bytes + 1);
+    if (!spelling->lacks_memory && text_decoder_map(token->decoded, token->decoded_bytes, own->spelled.bytes, &made)) {
+        spelling->text = own->spelled.bytes;
+        spelling->count = (uint32_t)made;
+    }
+}
+
+/* Finds what the decoder receives for an id. Returns false if the id is not in the vocabulary. */
+static bool token_spell(struct pipeline_decoder *own, uint32_t id, struct spelling *spelling)
+{
+    const struct pipeline_parts *parts = own->parts;
+    const struct text_decoder *decoder = &parts->decoder;
+    const struct pipeline_text *other;
+    *spelling = (struct spelling){.kind = DECODE_TEXT};
+    if (parts->engine->kind->id_bytes(parts->engine, id, &spelling->text, &spelling->count)) {
+        if (decoder->kinds)
+            spelling->kind = (enum decode_token)decoder->kinds[id];
+        if (decoder->texts && spelling->kind != DECODE_BYTE) {
+            spelling->text = decoder->texts + decoder->offsets[id];
+            spelling->count = decoder->offsets[id + 1] - decoder->offsets[id];
+        } else if (decoder->spelled_bytes) {
+            spelling->lacks_memory = !spell(&own->spelled, spelling->text, spelling->count);
+            spelling->text = own->spelled.bytes;
+            spelling->count = (uint32_t)own->spelled.count;
+        }
+        return true;
+    }
+    other = text_of(parts, id);
+    if (other)
+        *spelling = (struct spelling){other->text, other->bytes, DECODE_CONTROL, false};
+    return other != NULL;
+}
+
+static enum tokmap_status id_decode(struct pipeline_decoder *own, uint32_t id, struct text_buffer *text,
+                                    struct tokmap_error *error)
+{
+    const struct pipeline_parts *parts = own->parts;
+    const struct added_token *added = added_tokens_by_id(parts->added, id);
+    struct spelling spelling;
+    if (added && added->hidden && !own->head.specials) {
+        /* SentencePiece's decoder must know where such a token was; the others never see it. */
+        if (!parts->decoder.kinds)
+            return TOKMAP_OK;
+        spelling = (struct spelling){(const uint8_t *)"", 0, DECODE_CONTROL, false};
+    } else if (added) {
+        added_spell(own, added, &spelling);
+    } else if (!token_spell(own, id, &spelling)) {
+        return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                         "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; decode these ids with the "
+                         "tokenizer that made them",
+                         id, parts->name);
+    }
+    if (spelling.lacks_memory)
+        return error_set_memory(error, "decoded text", spelling.count);
+    return text_decoding_token(own->decoding, spelling.text, spelling.count, spelling.kind, text, error);
+}
+
+static enum tokmap_status pipeline_decoder_add(struct tokenizer_decoder *decoder, const void *tokens, uint64_t count,
+                                               struct text_buffer *text, struct tokmap_error *error)
+{
+    struct pipeline_decoder *own = (struct pipeline_decoder *)decoder;
+    const bool wide = ((const struct pipeline *)decoder->tokenizer)->wide;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const uint8_t *token = (const uint8_t *)tokens + i * (wide ? 4 : 2);
+        status = id_decode(own, wide ? load32(token) : load16(token), text, error);
+    }
+    return status;
+}
+
+static enum tokmap_status pipeline_decoder_end(struct tokenizer_decoder *decoder, struct text_buffer *text,
+                                               struct tokmap_error *error)
+{
+    return text_decoding_end(((struct pipeline_decoder *)decoder)->decoding, text, error);
 }
 
 /* ---- tokens by name ---- */
@@ -436,33 +589,6 @@ static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index,
         sizeof *added, (const char *)token->text, token->bytes, token->id, token->special, flags};
 }
 
-/* ---- measuring ---- */
-
-static bool ignore_piece(void *user, const uint8_t *bytes, size_t count)
-{
-    return true;
-}
-
-static bool pipeline_measure(struct tokenizer_state *state, const char *text, uint64_t count,
-                             struct tokenizer_measures *measures)
-{
-    struct pipeline_state *own = (struct pipeline_state *)state;
-    const struct text_engine_kind *engine = own->pipeline->parts.engine->kind;
-    struct tokmap_error unused;
-    if (!engine->measure)
-        return false;
-    if (count && own->pipeline->parts.pretokenizer.count) {
-        own->pretokenizer.emit = ignore_piece;
-        own->pretokenizer.error = &unused;
-        pretokenizer_document(&own->pretokenizer);
-        (void)pretokenizer_run(&own->pretokenizer, (const uint8_t *)text, count);
-        own->pretokenizer.emit = encode_piece;
-        count = 0;
-    }
-    engine->measure(own->engine, (const uint8_t *)text, count, measures);
-    return true;
-}
-
 /* ---- making ---- */
 
 static uint64_t pipeline_cut_at(const struct tokenizer *tokenizer, const char *text, uint64_t count)
@@ -483,7 +609,7 @@ static const struct tokenizer_kind pipeline_kind = {
     .encode = pipeline_encode,
     .encode_marked = pipeline_encode_marked,
     .offsets = pipeline_offsets,
-    .decoder_new = decoder_new,
+    .decoder_new = pipeline_decoder_new,
     .decoder_free = pipeline_decoder_free,
     .decoder_begin = pipeline_decoder_begin,
     .decoder_add = pipeline_decoder_add,
@@ -491,7 +617,6 @@ static const struct tokenizer_kind pipeline_kind = {
     .token = pipeline_token,
     .special = pipeline_special,
     .added_at = pipeline_added_at,
-    .measure = pipeline_measure,
     .cut = pipeline_cut_at,
 };
 
@@ -544,6 +669,19 @@ static enum tokmap_status pipeline_share(struct tokenizer **shared, const struct
     pipeline_fill(own, special);
     *shared = &own->head;
     return TOKMAP_OK;
+}
+
+/* Gives the parts of a vocabulary that has no decoder one that joins the bytes of tokens, and takes off the space that
+ * encoding has put before the text. Does nothing if parts->decoder_given. */
+static void pipeline_decoder_make(struct pipeline_parts *parts)
+{
+    struct text_decoder *decoder = &parts->decoder;
+    if (parts->decoder_given)
+        return;
+    assert(!decoder->count);
+    decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_LOSSY};
+    if (parts->engine->kind->puts_space && parts->engine->kind->puts_space(parts->engine))
+        decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_STRIP, .character = ' ', .start = 1};
 }
 
 enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts, enum tokmap_special special,

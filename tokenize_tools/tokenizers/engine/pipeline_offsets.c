@@ -8,7 +8,7 @@
  * with a record of its changes, and each token is followed back through them:
  *
  *     ids of the engine's text -> pieces, whose steps may have changed text (pretokenizer_origin)
- *                              -> normalized text (text_edits.h, a list per step) -> the document
+ *                              -> normalized text (struct text_edits, a list per step) -> the document
  *
  * Example, with a vocabulary that replaces spaces by U+2581 (3 bytes): "a b" is normalized to 5 bytes, of which [1,4)
  * were [1,2). The tokens "a" and U+2581 "b" are [0,1) and [1,5) of these, so [0,1) and [1,3) of the document.

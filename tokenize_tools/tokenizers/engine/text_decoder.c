@@ -69,26 +69,15 @@ void text_decoder_free(struct text_decoder *decoder)
 
 static uint64_t step_growth(const struct decode_step *step)
 {
-    switch (step->kind) {
-    case DECODE_REPLACE:
-        /* A pattern can have empty matches, before each byte and at the end. */
-        return step->regex ? 1 + 2 * (uint64_t)step->content_bytes
-                           : max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
-    case DECODE_LOSSY:
-    case DECODE_SENTENCEPIECE:
-    case DECODE_BYTE_LEVEL:
-        return 3; /* a byte that is not UTF-8 becomes U+FFFD */
-    case DECODE_WORDPIECE:
-    case DECODE_CTC:
-    case DECODE_BPE:
-        return 3; /* a space before a byte, and after it where an empty text is replaced */
-    case DECODE_BYTE_FALLBACK:
-    case DECODE_FUSE:
-    case DECODE_STRIP:
-    case DECODE_METASPACE:
-    default:
-        return 1;
-    }
+    /* LOSSY, SENTENCEPIECE, BYTE_LEVEL: a byte that is not UTF-8 becomes U+FFFD. WORDPIECE, CTC, BPE: a space before a
+     * byte, and after it where an empty text is replaced. */
+    static const uint8_t growths[] = {[DECODE_LOSSY] = 3,     [DECODE_SENTENCEPIECE] = 3, [DECODE_BYTE_LEVEL] = 3,
+                                      [DECODE_WORDPIECE] = 3, [DECODE_CTC] = 3,           [DECODE_BPE] = 3};
+    if (step->kind != DECODE_REPLACE)
+        return max64(1, growths[step->kind]);
+    /* A pattern can have empty matches, before each byte and at the end. */
+    return step->regex ? 1 + 2 * (uint64_t)step->content_bytes
+                       : max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
 }
 
 uint64_t text_decoder_growth(const struct text_decoder *decoder)
@@ -516,36 +505,10 @@ static void token_sentencepiece(struct text_decoding *own, uint32_t at, const ui
 
 /* ---- the chain ---- */
 
-static void token_whole(struct text_decoding *own, uint32_t at, const uint8_t *text, size_t count)
-{
-    switch (own->stages[at].step->kind) {
-    case DECODE_BYTE_LEVEL:
-        token_byte_level(own, at, text, count);
-        break;
-    case DECODE_REPLACE:
-        token_replace(own, at, text, count);
-        break;
-    case DECODE_STRIP:
-        token_strip(own, at, text, count);
-        break;
-    case DECODE_WORDPIECE:
-        token_wordpiece(own, at, text, count);
-        break;
-    case DECODE_CTC:
-        token_ctc(own, at, text, count);
-        break;
-    case DECODE_BPE:
-        token_bpe(own, at, text, count);
-        break;
-    case DECODE_LOSSY:
-    case DECODE_SENTENCEPIECE:
-    case DECODE_BYTE_FALLBACK:
-    case DECODE_FUSE:
-    case DECODE_METASPACE:
-    default:
-        assert(false); /* put() handles these kinds */
-    }
-}
+/* Receive whole tokens. put() handles the other kinds. */
+static void (*const token_functions[])(struct text_decoding *own, uint32_t at, const uint8_t *text, size_t count) = {
+    [DECODE_BYTE_LEVEL] = token_byte_level, [DECODE_REPLACE] = token_replace, [DECODE_STRIP] = token_strip,
+    [DECODE_WORDPIECE] = token_wordpiece,   [DECODE_CTC] = token_ctc,         [DECODE_BPE] = token_bpe};
 
 /* Gives a stage a chunk of a token. last: the token ends with it. */
 static void put(struct text_decoding *own, uint32_t at, const uint8_t *text, size_t count, bool last)
@@ -565,11 +528,11 @@ static void put(struct text_decoding *own, uint32_t at, const uint8_t *text, siz
     } else if (step->kind == DECODE_BYTE_FALLBACK) {
         put_byte_fallback(own, at, text, count, last);
     } else if (last && !stage->held.count) {
-        token_whole(own, at, text, count);
+        token_functions[step->kind](own, at, text, count);
     } else {
         if (!bytes_put(own, &stage->held, text, count) || !last)
             return;
-        token_whole(own, at, stage->held.bytes, stage->held.count);
+        token_functions[step->kind](own, at, stage->held.bytes, stage->held.count);
         stage->held.count = 0;
     }
     stage->index += last;
@@ -578,32 +541,19 @@ static void put(struct text_decoding *own, uint32_t at, const uint8_t *text, siz
 /* Ends the tokens of a stage, and then those of the stages after it. */
 static void finish(struct text_decoding *own)
 {
-    for (uint32_t at = 0; at < own->count && !own->status; at++)
-        switch (own->stages[at].step->kind) {
-        case DECODE_LOSSY:
-        case DECODE_BYTE_LEVEL:
+    for (uint32_t at = 0; at < own->count && !own->status; at++) {
+        const enum decode_kind kind = own->stages[at].step->kind;
+        if (kind == DECODE_LOSSY || kind == DECODE_BYTE_LEVEL)
             end_lossy(own, at);
-            break;
-        case DECODE_FUSE:
+        else if (kind == DECODE_FUSE)
             pass(own, at + 1, "", 0, true);
-            break;
-        case DECODE_BYTE_FALLBACK:
+        else if (kind == DECODE_BYTE_FALLBACK)
             run_end(own, at);
-            break;
-        case DECODE_BPE:
+        else if (kind == DECODE_BPE)
             bpe_waiting(own, at, "");
-            break;
-        case DECODE_SENTENCEPIECE:
+        else if (kind == DECODE_SENTENCEPIECE)
             sentencepiece_bytes(own, at);
-            break;
-        case DECODE_REPLACE:
-        case DECODE_STRIP:
-        case DECODE_METASPACE:
-        case DECODE_WORDPIECE:
-        case DECODE_CTC:
-        default:
-            break;
-        }
+    }
 }
 
 enum tokmap_status text_decoding_new(struct text_decoding **decoding, const struct text_decoder *decoder,

@@ -66,9 +66,6 @@ struct text_engine_kind {
     bool (*id_bytes)(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count);
     /* Returns whether encoding puts a space before a document, which decoding takes off. NULL: never. */
     bool (*puts_space)(const struct text_engine *engine);
-    /* For benchmarks: splits a text into pieces and returns what the state has counted. NULL: cannot. */
-    void (*measure)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                    struct tokenizer_measures *measures);
     /* Returns whether every text may be cut between a letter whose first byte is `left` and one of the characters of
      * pipeline_cut.c, whose first byte is `right`: the ids of the parts, the second one ENGINE_INSIDE, are then those
      * of the whole. NULL: never. */

@@ -42,15 +42,22 @@ void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *in
     *info = tokenizer->info;
 }
 
+static const struct tokenizer *innermost(const struct tokenizer *tokenizer)
+{
+    return tokenizer->inner ? tokenizer->inner : tokenizer;
+}
+
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name)
 {
     assert(name);
+    tokenizer = innermost(tokenizer);
     return tokenizer->kind->special(tokenizer, name);
 }
 
 void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
     assert(index < tokenizer->info.added);
+    tokenizer = innermost(tokenizer);
     tokenizer->kind->added_at(tokenizer, index, added);
 }
 
@@ -135,6 +142,7 @@ enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const 
 enum tokmap_status tokenizer_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                          bool specials, struct tokmap_error *error)
 {
+    tokenizer = innermost(tokenizer);
     return tokenizer->kind->decoder_new(decoder, tokenizer, specials, error);
 }
 
@@ -174,6 +182,7 @@ uint64_t tokenizer_decoder_replaced(const struct tokenizer_decoder *decoder)
 
 bool tokenizer_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
 {
+    tokenizer = innermost(tokenizer);
     return id < tokenizer->info.vocabulary && tokenizer->kind->token(tokenizer, id, bytes, count);
 }
 
@@ -196,13 +205,6 @@ enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct
         assert(!ends || ((!i || ends[i - 1] <= ends[i]) && ends[i] <= text->count));
     }
     return status;
-}
-
-bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
-                       struct tokenizer_measures *measures)
-{
-    *measures = (struct tokenizer_measures){0, 0, 0};
-    return state->tokenizer->kind->measure && state->tokenizer->kind->measure(state, text, count, measures);
 }
 
 enum tokmap_status text_buffer_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error)

@@ -34,9 +34,9 @@ struct tokenizer_info {
     uint64_t added, specials; /* number of added tokens, and how many of them are special */
     bool cuts;                /* documents may be encoded in parts that tokenizer_cut determines */
     bool cut_anywhere;        /* every place between two characters is such a cut */
-    const char *code_cuts;    /* the way in which the code of the model cuts long texts (text_cuts.h), static; NULL: it
-                                 does not, or    that is not known */
-    const char *cut_as;       /* the way in which this tokenizer does; NULL: it encodes each text as a whole */
+    const char *code_cuts; /* the way in which the code of the model cuts long texts (cut_tokenizer.h), static; NULL: it
+                              does not, or    that is not known */
+    const char *cut_as;    /* the way in which this tokenizer does; NULL: it encodes each text as a whole */
 };
 
 /* Documents to encode. They may be anywhere in memory. A document that is encoded in parts (tokenizer_cut) has at most
@@ -149,17 +149,6 @@ enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct
  * the two parts, encoded separately with the second one resumed, have the ids of the whole, whatever text follows.
  * Returns 0 if there is no such place. */
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count);
-
-/* Counts of a state since it was made. */
-struct tokenizer_measures {
-    uint64_t pieces; /* pieces looked up */
-    uint64_t missed; /* of these, pieces that the first lookup did not find */
-    uint64_t merged; /* of these, pieces in no cache, which had to be merged */
-};
-/* For benchmarks: splits a text into pieces without encoding them, and returns the counts in *measures. Returns false,
- * with zeros, if this tokenizer does not split text into pieces or does not count. */
-bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
-                       struct tokenizer_measures *measures);
 
 /* A buffer that grows. Initialize with zeros, or set `count` to 0 to use it again; free(bytes) in the end. */
 struct text_buffer {

@@ -40,14 +40,13 @@ struct tokenizer_kind {
     bool (*token)(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count);
     uint64_t (*special)(const struct tokenizer *tokenizer, const char *name);
     void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added);
-    bool (*measure)(struct tokenizer_state *state, const char *text, uint64_t count,
-                    struct tokenizer_measures *measures);                                 /* NULL: cannot measure */
     uint64_t (*cut)(const struct tokenizer *tokenizer, const char *text, uint64_t count); /* NULL: cannot be cut */
 };
 
 /* The first member of each kind's own struct. */
 struct tokenizer {
     const struct tokenizer_kind *kind;
+    struct tokenizer *inner; /* not NULL: decoders, tokens, and names are those of this one */
     struct tokenizer_info info;
 };
 

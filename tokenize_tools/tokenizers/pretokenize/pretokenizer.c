@@ -58,20 +58,6 @@ enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, con
     return status;
 }
 
-void pretokenizer_document(struct pretokenizer_state *state)
-{
-    for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++)
-        if (state->regexes[i])
-            regex_document(state->regexes[i]);
-}
-
-void pretokenizer_state_stop(struct pretokenizer_state *state, bool (*stop)(void *user), void *user)
-{
-    for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++)
-        if (state->regexes[i])
-            regex_state_stop(state->regexes[i], stop, user);
-}
-
 void pretokenizer_state_free(struct pretokenizer_state *state)
 {
     for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++) {
@@ -171,7 +157,7 @@ static bool join(struct joiner *j, size_t from, size_t to, bool match)
 
 /* ---- finding matches ---- */
 
-static bool is_member(enum step_kind kind, uint32_t code)
+static inline bool is_member(enum step_kind kind, uint32_t code)
 {
     if (kind == STEP_NUMERIC)
         return code < 0x80 ? code - '0' < 10 : code_set_has(CODE_NUMERIC, code);
@@ -181,14 +167,18 @@ static bool is_member(enum step_kind kind, uint32_t code)
     return code_is_space(code);
 }
 
+/* Returns the character at an offset, and sets its bytes. */
+static inline uint32_t character_at(const struct joiner *j, size_t at, size_t *bytes)
+{
+    *bytes = 1;
+    return j->step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, bytes);
+}
+
 static bool find_members(struct joiner *j, size_t count)
 {
-    const struct pretokenizer_step *step = j->step;
     size_t done = 0;
     for (size_t at = 0, bytes; at < count; at += bytes) {
-        bytes = 1;
-        const uint32_t code = step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, &bytes);
-        if (!is_member(step->kind, code))
+        if (!is_member(j->step->kind, character_at(j, at, &bytes)))
             continue;
         if ((done < at && !join(j, done, at, false)) || !join(j, at, at + bytes, true))
             return false;
@@ -200,26 +190,18 @@ static bool find_members(struct joiner *j, size_t count)
 static bool find_words(struct joiner *j, size_t count)
 {
     size_t from = 0;
-    enum { SPACES, WORDS, OTHERS } run = SPACES;
+    enum run { SPACES, WORDS, OTHERS } run = SPACES;
     for (size_t at = 0, bytes; at < count; at += bytes) {
-        bytes = 1;
-        const uint32_t code = j->step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, &bytes);
-        const bool space = code_is_space(code);
-        if ((space ? SPACES : code_set_has(CODE_WORD_RUST, code) ? WORDS : OTHERS) == run)
+        const uint32_t code = character_at(j, at, &bytes);
+        const enum run now = code_is_space(code) ? SPACES : code_set_has(CODE_WORD_RUST, code) ? WORDS : OTHERS;
+        if (now == run)
             continue;
         if (from < at && !join(j, from, at, run != SPACES))
             return false;
         from = at;
-        run = space ? SPACES : code_set_has(CODE_WORD_RUST, code) ? WORDS : OTHERS;
+        run = now;
     }
     return from == count || join(j, from, count, run != SPACES);
-}
-
-/* Returns the character at an offset, and sets its bytes. */
-static uint32_t character_at(const struct joiner *j, size_t at, size_t *bytes)
-{
-    *bytes = 1;
-    return j->step->mapped ? byte_character(j->text[at]) : code_point_get(j->text + at, bytes);
 }
 
 /* Cuts where the script changes. A character of SCRIPT_ANY belongs to the piece before it; if there is none, it is
@@ -345,43 +327,19 @@ static bool find_matches(struct joiner *j, size_t count)
     return done == count || join(j, done, count, false);
 }
 
+static bool (*const step_functions[])(struct joiner *j, size_t count) = {
+    [STEP_REGEX] = find_matches,   [STEP_LITERAL] = find_literal,     [STEP_RULES] = find_pieces,
+    [STEP_NUMERIC] = find_members, [STEP_PUNCTUATION] = find_members, [STEP_SPACE] = find_members,
+    [STEP_WORDS] = find_words,     [STEP_METASPACE] = run_metaspace,  [STEP_SCRIPTS] = find_scripts,
+    [STEP_FIXED] = find_fixed};
+
 static bool run_step(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
     const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
     struct joiner j = {state, step, number, text, false, false, 0, 0, false, false};
-    bool good;
-    switch (step->kind) {
-    case STEP_REGEX:
-        good = find_matches(&j, count);
-        break;
-    case STEP_LITERAL:
-        good = find_literal(&j, count);
-        break;
-    case STEP_RULES:
-        good = find_pieces(&j, count);
-        break;
-    case STEP_NUMERIC:
-    case STEP_PUNCTUATION:
-    case STEP_SPACE:
-        good = find_members(&j, count);
-        break;
-    case STEP_WORDS:
-        good = find_words(&j, count);
-        break;
-    case STEP_SCRIPTS:
-        good = find_scripts(&j, count);
-        break;
-    case STEP_FIXED:
-        good = find_fixed(&j, count);
-        break;
-    case STEP_METASPACE:
-        good = run_metaspace(&j, count);
-        break;
-    case STEP_NOTHING:
-    default:
+    if (step->kind == STEP_NOTHING)
         return run_from(state, number + 1, text, count);
-    }
-    return good && release(&j);
+    return step_functions[step->kind](&j, count) && release(&j);
 }
 
 /* Runs the steps from `number` on. */

@@ -86,10 +86,6 @@ struct pretokenizer_state {
 enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, const struct pretokenizer *pretokenizer,
                                            struct tokmap_error *error);
 void pretokenizer_state_free(struct pretokenizer_state *state);
-/* Begins a document, of which the texts that follow are parts (regex_document). */
-void pretokenizer_document(struct pretokenizer_state *state);
-/* Makes searches for patterns look at `stop` (regex_state_stop). The status of a run may then be ERROR_INTERRUPTED. */
-void pretokenizer_state_stop(struct pretokenizer_state *state, bool (*stop)(void *user), void *user);
 /* To be called between documents: frees memory that an unusually long document needed. */
 void pretokenizer_trim(struct pretokenizer_state *state);
 

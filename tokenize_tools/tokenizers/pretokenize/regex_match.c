@@ -502,3 +502,17 @@ void regex_trim(struct regex_state *state)
     regex_document(state);
 }
 #endif
+
+void regexes_document(struct regex_state *const *states, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (states[i])
+            regex_document(states[i]);
+}
+
+void regexes_stop(struct regex_state *const *states, uint32_t count, bool (*stop)(void *user), void *user)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (states[i])
+            regex_state_stop(states[i], stop, user);
+}

@@ -56,6 +56,10 @@ enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to)
  * REGEX_STOPPED. NULL, with which a state begins: never. */
 void regex_state_stop(struct regex_state *state, bool (*stop)(void *user), void *user);
 
+/* Do the same for a list that may have NULLs. */
+void regexes_document(struct regex_state *const *states, uint32_t count);
+void regexes_stop(struct regex_state *const *states, uint32_t count, bool (*stop)(void *user), void *user);
+
 /* For messages: the pattern's first bytes, not ended by a 0. */
 const char *regex_text(const struct regex *regex, int *bytes);
 

@@ -25,7 +25,7 @@
  *
  * Some rules need the far end of a run: a tail extends over any number of newlines. An addition finds it: the carry
  * that starts at the first newline of the run travels to the end of the run, also across words (fill_runs in
- * scanner_words_work.h).
+ * scanner_words.h).
  *
  * A chunk has three steps: the masks of classes (scanner_classify*.c), the starts (scanner_words*.c), and the
  * corrections in this file. The corrections serve rules that rarely apply, such as contractions, and DeepSeek's;
@@ -46,7 +46,7 @@
 
 #include "common/bytes.h"
 #include "scanner_piece.h"
-#include "scanner_words_work.h"
+#include "scanner_words.h"
 
 /* Returns the offset of the first byte of the character that contains text[at]. */
 static size_t character_start(const struct scan_masks *masks, size_t at)

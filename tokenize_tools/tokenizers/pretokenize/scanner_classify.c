@@ -78,34 +78,27 @@ void scan_classify_scalar(struct scan_masks *masks, const struct scan_tables *ta
 /* Returns the classes (SCAN_...) that a character with the class `full` of classes.h has under these rules. */
 static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
 {
-    if (rules->deepseek && (full & CLASS_CJK)) {
-        const uint8_t kind = full & CLASS_KIND;
-        const bool letter = kind == CLASS_LETTER || kind == CLASS_MODIFIER || kind == CLASS_MARK;
-        return letter ? SCAN_UPPER : SCAN_UPPER | SCAN_LOWER;
-    }
-    switch (full & CLASS_KIND) {
-    case CLASS_UPPER:
-    case CLASS_TITLE:
-        return rules->letters == LETTERS_CASED ? SCAN_UPPER : SCAN_LETTER;
-    case CLASS_LOWER:
-        return rules->letters == LETTERS_CASED ? SCAN_LOWER : SCAN_LETTER;
-    case CLASS_MODIFIER:
-    case CLASS_LETTER:
-        return SCAN_LETTER;
-    case CLASS_MARK:
-        return rules->letters == LETTERS_CASED ? SCAN_EXTRA : rules->letters == LETTERS_MARKS ? SCAN_LETTER : 0;
-    case CLASS_NUMBER:
-        return SCAN_NUMBER;
-    case CLASS_PUNCTUATION:
-    case CLASS_SYMBOL:
-        return rules->deepseek ? SCAN_EXTRA : 0;
-    case CLASS_SPACE:
-        return SCAN_SPACE;
-    case CLASS_NEWLINE:
-        return SCAN_SPACE | SCAN_NEWLINE;
-    default:
-        return 0;
-    }
+    const bool cased = rules->letters == LETTERS_CASED;
+    const uint8_t other = rules->deepseek ? SCAN_EXTRA : 0, upper = cased ? SCAN_UPPER : SCAN_LETTER;
+    const uint8_t kinds[CLASS_KIND + 1] = {
+        [CLASS_UPPER] = upper,
+        [CLASS_TITLE] = upper,
+        [CLASS_LOWER] = cased ? SCAN_LOWER : SCAN_LETTER,
+        [CLASS_MODIFIER] = SCAN_LETTER,
+        [CLASS_LETTER] = SCAN_LETTER,
+        [CLASS_MARK] = cased                             ? SCAN_EXTRA
+                       : rules->letters == LETTERS_MARKS ? SCAN_LETTER
+                                                         : 0,
+        [CLASS_NUMBER] = SCAN_NUMBER,
+        [CLASS_PUNCTUATION] = other,
+        [CLASS_SYMBOL] = other,
+        [CLASS_SPACE] = SCAN_SPACE,
+        [CLASS_NEWLINE] = SCAN_SPACE | SCAN_NEWLINE,
+    };
+    const uint8_t kind = full & CLASS_KIND;
+    if (rules->deepseek && (full & CLASS_CJK))
+        return kind >= CLASS_MODIFIER && kind <= CLASS_MARK ? SCAN_UPPER : SCAN_UPPER | SCAN_LOWER;
+    return kinds[kind];
 }
 
 /* 128 | classes if all characters with this first byte have the same classes; otherwise 0. */

@@ -5,7 +5,7 @@
  */
 #define LANES_BYTES 8
 #include "common/lanes.h"
-#include "scanner_words_work.h"
+#include "scanner_words.h"
 
 typedef bool lane_mask; /* true */
 

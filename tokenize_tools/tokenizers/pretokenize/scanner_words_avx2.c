@@ -4,7 +4,7 @@
  * scanner_words_lanes.h. AVX2 has no masks of lanes, so the carries of an addition go through four bits of a scalar
  * register and come back from a table.
  */
-#include "scanner_words_work.h"
+#include "scanner_words.h"
 
 #if defined(__x86_64__)
 #define LANES_BYTES 32

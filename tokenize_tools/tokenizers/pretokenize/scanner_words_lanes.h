@@ -46,7 +46,7 @@
 #define TOKMAP_PRETOKENIZE_SCANNER_WORDS_LANES_H
 
 #include "common/lanes.h"
-#include "scanner_words_work.h"
+#include "scanner_words.h"
 
 enum { LANES = LANES_BYTES / 8 };
 

@@ -3,7 +3,7 @@
  * scanner_words_vbmi.c - the starts of pieces, eight words (512 bytes of text) at once, with AVX-512 and VBMI2; see
  * scanner_words_lanes.h. The shifts of VBMI2 (shldi, shrdi, shldv) shift two lanes as one number of 128 bits.
  */
-#include "scanner_words_work.h"
+#include "scanner_words.h"
 
 #if defined(__x86_64__)
 #define LANES_BYTES 64

@@ -2,7 +2,6 @@
 /* split_rules.c - the known patterns, by name and by regular expression. */
 #include "split_rules.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
@@ -71,10 +70,10 @@ const struct split_rules *split_rules_named(const char *name)
     return NULL;
 }
 
-const struct split_rules *split_rules_of_regex(const char *regex)
+const struct split_rules *split_rules_of_regex(const void *regex, size_t bytes)
 {
     for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
-        if (!strcmp(regex, written[i].regex))
+        if (bytes == strlen(written[i].regex) && !memcmp(regex, written[i].regex, bytes))
             return written[i].rules;
     return NULL;
 }

@@ -12,6 +12,7 @@
 #define TOKMAP_PRETOKENIZE_SPLIT_RULES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum split_letters {
@@ -59,7 +60,7 @@ struct split_rules {
 /* Returns the rules of the pattern with this name ("gpt2", "cl100k_base", ...), or NULL if the name is unknown. */
 const struct split_rules *split_rules_named(const char *name);
 /* Returns the rules of a regular expression that is written exactly as in the file of a known tokenizer, or NULL. */
-const struct split_rules *split_rules_of_regex(const char *regex);
+const struct split_rules *split_rules_of_regex(const void *regex, size_t bytes);
 /* Returns a regular expression for rules that one of the functions above returned, or NULL if they need several
  * (DeepSeek). */
 const char *split_rules_regex(const struct split_rules *rules);

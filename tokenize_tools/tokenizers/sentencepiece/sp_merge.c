@@ -268,8 +268,6 @@ static size_t take_back(struct accepted *accepted, size_t back, struct sp_ids *i
     return accepted->parts[(accepted->count - 1) % REMEMBERED].start;
 }
 
-#define WINDOWS_A_LOOK 1024 /* between two looks at whether to stop */
-
 /* Accepts parts of the window that begins at `from`. */
 static void accept(const struct sp_model *model, struct accepted *accepted, struct sp_ids *ids, const uint8_t *bytes,
                    size_t from, struct merge_part part, size_t end)
@@ -313,9 +311,7 @@ bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, co
             back *= 2;
             continue;
         }
-        size_t taken = made;
-        while (!last && taken && part_end(parts, made, taken - 1, size) > size - size / 4)
-            taken--;
+        const size_t taken = last ? made : parts_to_accept(parts, made, size);
         if (!last && taken <= known) { /* nothing new */
             window *= 2;
             continue;

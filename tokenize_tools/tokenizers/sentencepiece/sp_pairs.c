@@ -29,6 +29,7 @@
 #include "bpe/bpe_splits.h"
 #include "bpe/text_places.h"
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "sp_merge.h"
@@ -170,20 +171,14 @@ static uint32_t order_by_score(const struct sp_builder *builder, uint32_t *order
  * memory as they are found: a file has few for each byte of text. */
 struct score_pairs {
     uint64_t *pairs;
-    size_t count, room;
+    uint64_t count, room;
 };
 _Static_assert(BPE_IDS == UINT32_C(1) << 21 && BPE_MERGES < UINT32_C(1) << 22, "a pair and its rank fit 64 bits");
 
 static bool score_pair_add(struct score_pairs *all, uint32_t left, uint32_t right, uint32_t rank)
 {
-    if (all->count == all->room) {
-        const size_t room = all->room ? all->room + all->room / 2 : 1024;
-        uint64_t *grown = realloc(all->pairs, room * sizeof *grown);
-        if (!grown)
-            return false;
-        all->pairs = grown;
-        all->room = room;
-    }
+    if (!list_room(&all->pairs, all->count, &all->room, sizeof *all->pairs))
+        return false;
     all->pairs[all->count++] = bpe_pair_key(left, right) << 22 | rank;
     return true;
 }
@@ -222,7 +217,7 @@ static enum tokmap_status scored_pairs(const struct pairing *pairing, const uint
     *equals = false;
     for (uint32_t rank = 0; rank < pairing->ranks; rank++) {
         const bool equal = rank && source->scores[results[rank]] == source->scores[results[rank - 1]];
-        const size_t before = pairs->count;
+        const uint64_t before = pairs->count;
         priorities[rank] = equal ? priorities[rank - 1] : rank;
         const enum tokmap_status status = pairs_of(pairing, results[rank], rank, pairs);
         if (status)
@@ -269,30 +264,11 @@ static enum tokmap_status add_scored(struct pairing *pairing)
 
 /* ---- the pairs that can come up ---- */
 
-/* Returns the tokens that are not reached yet, the shortest first. Returns NULL if memory ran out. */
-static uint32_t *by_length(const struct sp_builder *builder, uint32_t *count)
+/* Returns whether a token is not reached yet. */
+static bool is_unreached(const void *user, uint32_t id)
 {
-    const uint32_t vocabulary = builder->source->vocabulary;
-    uint32_t longest = 0;
-    for (uint32_t id = 0; id < vocabulary; id++)
-        longest = (uint32_t)max64(longest, sp_text_bytes(builder, id));
-    uint32_t *places = calloc((size_t)longest + 2, sizeof *places);
-    uint32_t *order = os_memory_large(((size_t)vocabulary + 1) * sizeof *order);
-    if (places && order) {
-        for (uint32_t id = 0; id < vocabulary; id++)
-            places[sp_text_bytes(builder, id) + 1] += !builder->reached[id];
-        for (uint32_t i = 1; i <= longest + 1; i++)
-            places[i] += places[i - 1];
-        *count = places[longest + 1];
-        for (uint32_t id = 0; id < vocabulary; id++)
-            if (!builder->reached[id])
-                order[places[sp_text_bytes(builder, id)]++] = id;
-    } else {
-        free(order);
-        order = NULL;
-    }
-    free(places);
-    return order;
+    const uint8_t *reached = user;
+    return !reached[id];
 }
 
 /* Notes the pair that makes a token. border: the bytes of its left part. */
@@ -480,10 +456,10 @@ static enum tokmap_status keep_pairs(struct pairing *pairing)
     uint32_t *order = NULL, count = 0;
     builder->reached = calloc((size_t)vocabulary + 1, sizeof *builder->reached);
     enum tokmap_status status = builder->reached ? keep_splits(pairing, &listed) : sp_no_memory(builder);
-    if (!status && !(order = by_length(builder, &count)))
+    if (!status && !(order = bpe_by_length(builder->offsets, vocabulary, 1, is_unreached, builder->reached, &count)))
         status = sp_no_memory(builder);
     for (uint32_t i = 0; i < count && !status; i++)
-        if (sp_text_bytes(builder, order[i]) && !merge_token(pairing, &listed, &scratch, order[i]))
+        if (!merge_token(pairing, &listed, &scratch, order[i]))
             status = sp_no_memory(builder);
     bpe_pairs_free(&listed);
     free(scratch.memory);

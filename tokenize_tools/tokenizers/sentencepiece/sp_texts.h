@@ -9,7 +9,7 @@
 
 #define SP_ATOM_BLOCK 1024 /* code points: a page of 4 KiB */
 
-/* A model being built (sp_texts.c, then sp_pairs.c, then sp_build.c). */
+/* A model being built (sp_texts.c, then sp_pairs.c, then sp_engine.c). */
 struct sp_builder {
     const struct sp_source *source;
     struct sp_model *model;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* unigram_build.h - makes a unigram_model of what a loader has read. */
+/* unigram_build.h - makes a unigram_model of what a loader has read, and the engine of a pipeline of it. */
 #ifndef TOKMAP_SENTENCEPIECE_UNIGRAM_BUILD_H
 #define TOKMAP_SENTENCEPIECE_UNIGRAM_BUILD_H
 
+#include "engine/text_engine.h"
 #include "unigram_model.h"
 
 /* What a loader fills in. The memory stays the loader's. */
@@ -19,5 +20,15 @@ struct unigram_source {
 /* Builds a model. *out is NULL on failure. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status unigram_model_build(struct unigram_model **out, const struct unigram_source *source,
                                        struct tokmap_error *error);
+
+/* Frees a model and all that it holds; NULL is ignored. No thread may use it any more. */
+void unigram_model_free(struct unigram_model *model);
+
+#define UNIGRAM_IDS_PER_BYTE 6 /* a text of one unknown space becomes the bytes of two "▁" */
+
+/* Makes an engine. With source->texts.escape it makes spaces "▁" as the engine of sp_engine.h does. *engine is NULL on
+ * failure. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status unigram_engine_new(struct text_engine **engine, const struct unigram_source *source,
+                                      struct tokmap_error *error);
 
 #endif

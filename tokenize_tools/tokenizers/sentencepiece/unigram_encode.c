@@ -21,7 +21,6 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "sp_spaces.h"
 #include "sp_walk.h"
 
 /* ---- what is unknown ---- */

@@ -49,9 +49,6 @@ struct unigram_model {
 };
 _Static_assert(offsetof(struct unigram_model, sp) == 0, "unigram_word() casts the head to the model");
 
-/* Frees a model and all that it holds; NULL is ignored. No thread may use it any more. */
-void unigram_model_free(struct unigram_model *model);
-
 /* Returns the bytes of the character that begins at `bytes`; count: at least 1. The text is UTF-8. */
 static inline uint32_t unigram_character(const uint8_t *bytes, size_t count)
 {

@@ -20,11 +20,92 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code_sets.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "graphemes.h"
+#include "grapheme_tables.h"
+#include "platform/os.h"
 #include "text/code_point.h"
 #include "text/utf8.h"
+
+/*
+ * ---- grapheme clusters ----
+ *
+ * The rules are those of Unicode Standard Annex #29, whose names the comments have.
+ */
+
+static enum grapheme_class class_at(const uint8_t *text, size_t *bytes)
+{
+    const uint32_t code = code_point_get(text, bytes);
+    return (enum grapheme_class)grapheme_blocks[grapheme_first[code >> 6]][code & 63];
+}
+
+static bool is_control(enum grapheme_class class)
+{
+    return class >= GRAPHEME_CONTROL && class <= GRAPHEME_LF;
+}
+
+static bool is_extend(enum grapheme_class class)
+{
+    return class >= GRAPHEME_EXTEND && class <= GRAPHEME_EXTEND_ONLY;
+}
+
+/* Returns whether two characters belong together, whatever is before them. */
+static bool joins(enum grapheme_class left, enum grapheme_class right)
+{
+    if (is_control(left) || is_control(right))
+        return left == GRAPHEME_CR && right == GRAPHEME_LF; /* GB3, GB4, GB5 */
+    if (is_extend(right) || right == GRAPHEME_ZWJ || right == GRAPHEME_SPACING || left == GRAPHEME_PREPEND)
+        return true;        /* GB9, GB9a, GB9b */
+    if (left == GRAPHEME_L) /* GB6 */
+        return right == GRAPHEME_L || right == GRAPHEME_V || right == GRAPHEME_LV || right == GRAPHEME_LVT;
+    if (left == GRAPHEME_LV || left == GRAPHEME_V) /* GB7 */
+        return right == GRAPHEME_V || right == GRAPHEME_T;
+    return (left == GRAPHEME_LVT || left == GRAPHEME_T) && right == GRAPHEME_T; /* GB8 */
+}
+
+size_t grapheme_end(const uint8_t *text, size_t at, size_t count)
+{
+    size_t bytes;
+    assert(at < count);
+    enum grapheme_class left = class_at(text + at, &bytes);
+    /* What may come before the next character, of the rules that look at more than two: a pictograph with marks, and a
+     * joiner after it; a consonant with marks, and a linker among them. */
+    bool pictograph = left == GRAPHEME_PICTOGRAPH, joined = false;
+    bool consonant = left == GRAPHEME_CONSONANT, linked = false;
+    for (at += bytes; at < count; at += bytes) {
+        const enum grapheme_class right = class_at(text + at, &bytes);
+        if (!joins(left, right) && !(joined && right == GRAPHEME_PICTOGRAPH) && /* GB11 */
+            !(linked && right == GRAPHEME_CONSONANT))                           /* GB9c */
+            return at;
+        joined = pictograph && right == GRAPHEME_ZWJ;
+        pictograph = right == GRAPHEME_PICTOGRAPH || (pictograph && is_extend(right));
+        const bool continues =
+            consonant && (right == GRAPHEME_EXTEND || right == GRAPHEME_LINKER || right == GRAPHEME_ZWJ);
+        linked = continues && (linked || right == GRAPHEME_LINKER);
+        consonant = continues || right == GRAPHEME_CONSONANT;
+        left = right;
+    }
+    return count;
+}
+
+size_t grapheme_begin(const uint8_t *text, size_t from, size_t at)
+{
+    size_t bytes;
+    while (at > from) {
+        size_t before = at;
+        while ((text[--before] & 0xC0) == 0x80)
+            ;
+        const enum grapheme_class left = class_at(text + before, &bytes), right = class_at(text + at, &bytes);
+        const bool longer = left == GRAPHEME_ZWJ || is_extend(left);
+        if (!joins(left, right) && !(longer && (right == GRAPHEME_PICTOGRAPH || right == GRAPHEME_CONSONANT)))
+            return at;
+        at = before;
+    }
+    return from;
+}
+
+/* ---- the map ---- */
 
 #define KEY_MOST 256
 #define MADE_MOST 4096
@@ -398,4 +479,56 @@ bool charsmap_find_cluster(const struct charsmap *map, const uint8_t *text, size
         place->at = from;
         place->end = end;
     }
+}
+
+/* ---- maps of single characters ---- */
+
+static bool map_run(int map, uint32_t code, uint32_t *end)
+{
+    static const uint8_t sets[] = {[CHAR_MAP_MARKS] = CODE_MARKS,
+                                   [CHAR_MAP_NMT] = CODE_NMT,
+                                   [CHAR_MAP_BERT_CLEAN] = CODE_BERT_CONTROL,
+                                   [CHAR_MAP_BERT_MARKS] = CODE_BERT_MARKS};
+    if (map == CHAR_MAP_LOWER) {
+        const struct case_range *range = code_find(case_ranges, sizeof *range, CASE_RANGES, code);
+        *end = !range ? CODES : range->first > code ? range->first : code + 1;
+        return code_lower(code) != code;
+    }
+    if (map == CHAR_MAP_BERT_CHINESE) {
+        *end = (code | 15) + 1; /* all ranges have whole blocks of 16 */
+        return code_is_chinese(code);
+    }
+    const bool has = code_set_run(&code_sets[sets[map]], code, end);
+    if (map != CHAR_MAP_BERT_CLEAN || code > 0x3000) /* no white space is above it */
+        return has;
+    *end = code + 1;
+    return has || (code_is_space(code) && code != ' ');
+}
+
+const struct code_bits *char_map_set(enum char_map map)
+{
+    static struct code_bits sets[CHAR_MAPS];
+    static bool made[CHAR_MAPS];
+    os_process_lock();
+    if (!made[map])
+        code_bits_add_runs(&sets[map], map_run, (int)map);
+    made[map] = true;
+    os_process_unlock();
+    return &sets[map];
+}
+
+size_t char_map_put(enum char_map map, uint8_t *into, uint32_t code)
+{
+    if (map == CHAR_MAP_LOWER) {
+        const size_t bytes = code_point_put(into, code_lower(code));
+        return bytes + (code == 0x130 ? code_point_put(into + bytes, 0x307) : 0);
+    }
+    *into = ' ';
+    if (map == CHAR_MAP_BERT_CHINESE) {
+        const size_t bytes = 1 + code_point_put(into + 1, code);
+        into[bytes] = ' ';
+        return bytes + 1;
+    }
+    return (map == CHAR_MAP_NMT && !code_set_has(CODE_NMT_REMOVED, code)) ||
+           (map == CHAR_MAP_BERT_CLEAN && !code_set_has(CODE_BERT_CONTROL, code));
 }

@@ -60,4 +60,40 @@ struct charsmap_clusters {
 bool charsmap_find_cluster(const struct charsmap *map, const uint8_t *text, size_t count,
                            struct charsmap_clusters *place, struct charsmap_part *part);
 
+/* Grapheme clusters as Hugging Face tokenizers cuts them for the normalizer Precompiled. Clusters of regional
+ * indicators (flags) are not kept together, because there they make no difference (make_graphemes.py). */
+
+/* Returns the end of the cluster of text[at..count) that begins at `at` < count. The text is valid UTF-8. */
+size_t grapheme_end(const uint8_t *text, size_t at, size_t count);
+/* Returns the last offset in text[from..at] where a cluster begins, as far as two characters can say so; `from`, where
+ * one begins, if there is no other. A character begins at `at`. */
+size_t grapheme_begin(const uint8_t *text, size_t from, size_t at);
+
+/*
+ * ---- maps of single characters ----
+ *
+ * Steps of normalizers that treat each character by itself, as Hugging Face tokenizers has them: each character stays,
+ * becomes others, or is removed, whatever is beside it. The version of Unicode is that of each step there; see
+ * code_sets.h.
+ */
+
+enum char_map {
+    CHAR_MAP_LOWER, /* Lowercase: lower case; U+0130 becomes two characters, and a final sigma is not special */
+    CHAR_MAP_MARKS, /* StripAccents: removes combining marks */
+    CHAR_MAP_NMT,   /* Nmt: removes control characters, and replaces others by spaces */
+    /* Of BertNormalizer: */
+    CHAR_MAP_BERT_CLEAN,   /* clean_text: removes control characters, and makes white space spaces */
+    CHAR_MAP_BERT_CHINESE, /* handle_chinese_chars: puts spaces around Chinese characters */
+    CHAR_MAP_BERT_MARKS,   /* strip_accents: removes marks, after NFD */
+    CHAR_MAPS
+};
+
+#define CHAR_MAP_BYTES 6 /* the most that char_map_put writes */
+
+/* Returns the characters that the map changes or removes. */
+const struct code_bits *char_map_set(enum char_map map);
+
+/* Writes what becomes of a character of the set as UTF-8, and returns the number of bytes; 0: it is removed. */
+size_t char_map_put(enum char_map map, uint8_t *into, uint32_t code);
+
 #endif

@@ -28,8 +28,7 @@ enum {
     CLASS_KINDS,
     CLASS_KIND = 15, /* mask of the values above */
     CLASS_HAN = 16,  /* flag: \p{Han} */
-    CLASS_CJK = 32,  /* flag: U+4E00-9FA5 and U+3040-30FF, the runs that DeepSeek's pattern isolates */
-    CLASS_VALUES = 64
+    CLASS_CJK = 32   /* flag: U+4E00-9FA5 and U+3040-30FF, the runs that DeepSeek's pattern isolates */
 };
 
 #define CLASS_FIRST 4096

@@ -9,6 +9,7 @@
 
 #include "classes.h"
 #include "common/bytes.h"
+#include "text/code_point.h"
 
 #define BIT(name) (UINT32_C(1) << CODE_##name)
 #define REST (BIT(ZS) | BIT(ZL) | BIT(ZP) | BIT(CC) | BIT(CF) | BIT(CO) | BIT(CN))
@@ -103,4 +104,44 @@ uint32_t code_lower(uint32_t code)
     if (!range || range->first > code)
         return code;
     return (code - range->first) % range->step ? code : code + (uint32_t)range->delta;
+}
+
+size_t code_spaces_trimmed(const uint8_t *text, size_t count)
+{
+    for (size_t end = count, at = end; end; end = at) {
+        size_t bytes;
+        do
+            at--;
+        while (at && (text[at] & 0xC0) == 0x80);
+        if (!code_is_space(code_point_get(text + at, &bytes)))
+            return end;
+    }
+    return 0;
+}
+
+uint32_t lower_case(uint32_t code)
+{
+    return code_set_has(CODE_LOWER_LATER, code) ? code : code_lower(code);
+}
+
+bool lower_sigma_is_final(const uint8_t *text, size_t count, size_t at)
+{
+    size_t bytes = 2;
+    uint32_t code = 0;
+    bool found = false;
+    for (size_t before = at; before && !found;) {
+        do
+            before--;
+        while (before && (text[before] & 0xC0) == 0x80);
+        code = code_point_get(text + before, &bytes);
+        found = !code_set_has(CODE_CASE_IGNORED, code);
+    }
+    if (!found || !code_set_has(CODE_CASED, code))
+        return false;
+    for (size_t after = at + 2; after < count; after += bytes) {
+        code = code_point_get(text + after, &bytes);
+        if (!code_set_has(CODE_CASE_IGNORED, code))
+            return !code_set_has(CODE_CASED, code);
+    }
+    return true;
 }

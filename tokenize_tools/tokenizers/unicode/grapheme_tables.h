@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* grapheme_tables.h - the tables that graphemes.c uses. make_graphemes.py generates grapheme_tables.c and prints the
+/* grapheme_tables.h - the tables that charsmap.c uses. make_graphemes.py generates grapheme_tables.c and prints the
  * size below. */
 #ifndef TOKMAP_UNICODE_GRAPHEME_TABLES_H
 #define TOKMAP_UNICODE_GRAPHEME_TABLES_H

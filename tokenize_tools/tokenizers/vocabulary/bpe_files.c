@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. If the vocabulary marks the ends
- * of words, or the configuration beside it says so, they are those of a kind in bpe_kinds.h. Otherwise both are those
+ * of words, or the configuration beside it says so, they are those of a kind below. Otherwise both are those
  * of GPT-2, whose only special token is <|endoftext|>, the one token of its vocabulary that no merge makes. Files that
  * contradict that are refused.
  */
@@ -12,21 +12,168 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe_kinds.h"
 #include "byte_level.h"
 #include "common/error.h"
-#include "engine/pipeline.h"
 #include "folder_config.h"
-#include "json_file.h"
 #include "platform/os.h"
 #include "text/code_point.h"
 #include "text/path.h"
-#include "text_table.h"
 #include "unicode/byte_alphabet.h"
-#include "vocabulary/hf/hf_fingerprint.h"
-#include "vocabulary/hf/hf_pretokenizer.h"
+#include "vocabulary/hf/hf_engines.h"
+#include "vocabulary/hf/hf_join.h"
 #include "vocabulary_file.h"
-#include "vocabulary_name.h"
+
+/*
+ * ---- kinds ----
+ *
+ * Some tokenizers come as a vocabulary and a list of merges without a word about the rest: how text is normalized, how
+ * it is split, and which tokens are special. Each kind is what transformers (5.23) converts two such files to: its
+ * parts are written here as its tokenizer.json would have them, and the readers of that format parse them. The decoder
+ * of CLIP is not the one of its tokenizer.json, which leaves each suffix in the text, but that of its class.
+ */
+
+#define BPE_KIND_SPECIALS 5
+
+struct bpe_kind {
+    const char *class_name; /* as in config_class_is() */
+    const char *suffix, *unk;
+    const char *specials[BPE_KIND_SPECIALS]; /* those that the vocabulary may have; NULL: no more */
+    const char *eod, *bos;                   /* or NULL */
+    bool mapped;                             /* tokens have characters that stand for bytes */
+    const char *parts; /* the fields normalizer, pre_tokenizer, and decoder, as a tokenizer.json has them */
+    const char *note;  /* for users, where the kind was guessed */
+};
+#define BERT_WORDS                                                                                                     \
+    "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"decoder\":{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}"
+#define GUESSED "the files do not say how text is split and normalized, which is done here as "
+#define NAME_IT "; if the vocabulary is of another kind, name its tokenizer.json"
+
+static const struct bpe_kind clip = {
+    .class_name = "CLIPTokenizer",
+    .suffix = "</w>",
+    .unk = "<|endoftext|>",
+    .specials = {"<|startoftext|>", "<|endoftext|>"},
+    .eod = "<|endoftext|>",
+    .bos = "<|startoftext|>",
+    .mapped = true,
+    .parts = "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Replace\","
+             "\"pattern\":{\"Regex\":\"\\\\s+\"},\"content\":\" \"},{\"type\":\"Lowercase\"}]},"
+             "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
+             "\"<\\\\|startoftext\\\\|>|<\\\\|endoftext\\\\|>|'s|'t|'re|'ve|'m|'ll|'d|[\\\\p{L}]+|[\\\\p{N}]|"
+             "[^\\\\s\\\\p{L}\\\\p{N}]+\"},\"behavior\":\"Removed\",\"invert\":true},"
+             "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}]},"
+             "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"},{\"type\":\"Replace\","
+             "\"pattern\":{\"String\":\"</w>\"},\"content\":\" \"},{\"type\":\"Strip\",\"content\":\" \",\"start\":0,"
+             "\"stop\":1}]}}",
+    .note = GUESSED "CLIP does" NAME_IT};
+
+static const struct bpe_kind gpt1 = {
+    .class_name = "OpenAIGPTTokenizer",
+    .suffix = "</w>",
+    .unk = "<unk>",
+    .specials = {"<unk>"},
+    .parts = "{\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
+             "\"strip_accents\":null,\"lowercase\":true}," BERT_WORDS "}",
+    .note = GUESSED "OpenAI's GPT-1 does (lower case, words as in BERT)" NAME_IT};
+
+static const struct bpe_kind herbert = {
+    .class_name = "HerbertTokenizer",
+    .suffix = "</w>",
+    .unk = "<unk>",
+    .specials = {"<s>", "</s>", "<unk>", "<pad>", "<mask>"},
+    .eod = "</s>",
+    .bos = "<s>",
+    .parts = "{\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
+             "\"strip_accents\":false,\"lowercase\":false}," BERT_WORDS "}",
+    .note = GUESSED "HerBERT does (letters keep their case, words as in BERT)" NAME_IT};
+
+/* Returns the kind of a class of transformers, or NULL for any other class. */
+static const struct bpe_kind *bpe_kind_of_class(const struct config_text *name)
+{
+    static const struct bpe_kind *const kinds[] = {&clip, &gpt1, &herbert};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (config_class_is(name, kinds[i]->class_name))
+            return kinds[i];
+    return NULL;
+}
+
+/* Counts marks: a vocabulary that marks the ends of words has about as many tokens with the mark as without; but "</w>"
+ * may be a token of any vocabulary. */
+static const struct bpe_kind *bpe_kind_of_vocabulary(const struct text_table *vocabulary)
+{
+    const struct bpe_affix none = {NULL, 0}, suffix = {(const uint8_t *)"</w>", 4};
+    uint32_t marked = 0;
+    bool upper = false;
+    for (uint32_t i = 0; i < vocabulary->count; i++) {
+        const struct text_entry *entry = &vocabulary->entries[i];
+        marked += entry->bytes > 4 && !memcmp(entry->text + entry->bytes - 4, "</w>", 4);
+        upper |=
+            entry->bytes == 5 && entry->text[0] >= 'A' && entry->text[0] <= 'Z' && !memcmp(entry->text + 1, "</w>", 4);
+    }
+    if (marked < vocabulary->count / 8 + 1)
+        return NULL;
+    return hf_byte_lacking(vocabulary, none, suffix) < 0 ? &clip : upper ? &herbert : &gpt1;
+}
+
+/* ---- making the engine ---- */
+
+static uint32_t find(const struct hf_model *model, const char *text)
+{
+    _Static_assert(TEXT_NONE == PIPELINE_NO_ID, "a token that the vocabulary lacks must be no id");
+    return text ? text_table_find(&model->vocabulary, (const uint8_t *)text, (uint32_t)strlen(text)) : TEXT_NONE;
+}
+
+/* Adds the special tokens of a kind that the vocabulary has, and says which of them end and begin documents. Returns
+ * false after a failure, as the next function does. */
+static bool bpe_kind_specials(struct json_file *file, const struct bpe_kind *kind, const struct hf_model *model,
+                              struct pipeline_parts *parts)
+{
+    struct special_list list = {0};
+    for (size_t i = 0; i < BPE_KIND_SPECIALS && kind->specials[i] && !file->status; i++) {
+        const uint32_t id = find(model, kind->specials[i]);
+        if (id != TEXT_NONE)
+            file->status = special_list_add(&list, kind->specials[i], strlen(kind->specials[i]), id, file->error);
+    }
+    if (!file->status)
+        file->status = added_tokens_new(&parts->added, list.tokens, list.count, file->path, file->error);
+    special_list_free(&list);
+    parts->vocabulary = model->vocabulary.ids;
+    parts->eod = find(model, kind->eod);
+    parts->bos = find(model, kind->bos);
+    return !file->status;
+}
+
+/* Parses the texts of a kind. A fault is one of this file. */
+static bool parts_parse(struct json_file *own, struct hf_splits *splits, struct pipeline_parts *parts)
+{
+    struct json_string name;
+    bool good = json_enter_object(&own->scan);
+    while (good && json_member(&own->scan, &name))
+        good = json_name_is(&name, "normalizer")      ? hf_normalizer_parse(own, &parts->normalizer)
+               : json_name_is(&name, "pre_tokenizer") ? hf_splits_parse(own, splits)
+                                                      : hf_decoder_parse(own, parts);
+    return good && json_end(&own->scan);
+}
+
+/* Makes the engine of a model of this kind, and all else that `parts` needs. file: of the merges, which have been
+ * parsed. Returns false if the files are refused; json_file_status(file) is then the reason. */
+static bool bpe_kind_join(struct json_file *file, const struct bpe_kind *kind, struct hf_model *model,
+                          struct pipeline_parts *parts)
+{
+    struct json_file own = {0};
+    struct hf_splits splits = {.count = 0};
+    bool good = json_file_begin(&own, file->path, kind->parts, strlen(kind->parts), file->error) &&
+                parts_parse(&own, &splits, parts);
+    if (!good)
+        file->status = json_file_status(&own);
+    model->suffix = (struct bpe_affix){(const uint8_t *)kind->suffix, (uint32_t)strlen(kind->suffix)};
+    model->unk = (const uint8_t *)kind->unk;
+    model->unk_bytes = strlen(kind->unk);
+    good = good && bpe_kind_specials(file, kind, model, parts) &&
+           hf_bpe_words_join(file, model, &splits, kind->mapped, parts);
+    json_file_end(&own);
+    return good;
+}
 
 /* ---- the kind ----
  *
@@ -289,5 +436,111 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
     json_file_end(&merges);
     free(halves.found_path);
     free(halves.found_text);
+    return status;
+}
+
+/* ---- the file of CLIP ---- */
+
+#define MERGES (49152 - 256 - 2) /* of the file's 262,000 */
+
+static const char first_line[] = "\"bpe_simple_vocab_16e6.txt#version";
+static const char suffix[] = "</w>";
+
+bool clip_file_is(const char *text, uint64_t count)
+{
+    return count >= sizeof first_line - 1 && !memcmp(text, first_line, sizeof first_line - 1);
+}
+
+/* Adds a token, whose text is these two parts, with the next id. */
+static bool token_add(struct json_file *file, struct hf_model *model, const void *left, size_t left_bytes,
+                      const void *right, size_t right_bytes)
+{
+    uint8_t *text = text_arena_alloc(&file->arena, left_bytes + right_bytes + 1);
+    enum text_added added = TEXT_NO_MEMORY;
+    if (text) {
+        memcpy(text, left, left_bytes);
+        memcpy(text + left_bytes, right, right_bytes);
+        added = text_table_add(&model->vocabulary, text, (uint32_t)(left_bytes + right_bytes), model->vocabulary.count);
+    }
+    if (added == TEXT_NO_MEMORY)
+        file->status = error_set_memory(file->error, "a vocabulary", left_bytes + right_bytes);
+    return added == TEXT_ADDED ||
+           (added != TEXT_NO_MEMORY &&
+            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "two merges make the same token; the file is damaged"));
+}
+
+/* Returns byte number `rank` in the order in which CLIP lists them: those that stand for themselves come first. */
+static uint8_t byte_at(uint32_t rank)
+{
+    for (int others = 0; others < 2; others++)
+        for (uint32_t byte = 0; byte < 256; byte++)
+            if ((byte_character((uint8_t)byte) == byte) != others && !rank--)
+                return (uint8_t)byte;
+    return 0;
+}
+
+static bool bytes_add(struct json_file *file, struct hf_model *model)
+{
+    uint8_t text[4];
+    for (int ends = 0; ends < 2; ends++)
+        for (uint32_t rank = 0; rank < 256; rank++) {
+            const size_t bytes = code_point_put(text, byte_character(byte_at(rank)));
+            if (!token_add(file, model, text, bytes, suffix, ends ? sizeof suffix - 1 : 0))
+                return false;
+        }
+    return true;
+}
+
+/* Goes through the merges: adds the tokens that they make or, if that is done, the merges. */
+static bool merges_read(struct json_file *file, struct hf_model *model, bool tokens)
+{
+    const char *const stop = file->scan.end;
+    const char *newline = memchr(file->scan.start, '\n', (size_t)(stop - file->scan.start));
+    model->merges_begin = newline ? newline + 1 : stop;
+    const char *line = model->merges_begin;
+    for (uint64_t i = 0; i < MERGES && line < stop; i++) {
+        newline = memchr(line, '\n', (size_t)(stop - line));
+        const char *end = newline ? newline : stop, *space = hf_merge_space(file, line, end, i);
+        if (!space)
+            return false;
+        const size_t left = (size_t)(space - line), right = (size_t)(end - space - 1);
+        file->scan.at = newline ? newline + 1 : stop;
+        if (!(tokens ? token_add(file, model, line, left, space + 1, right)
+                     : hf_merge_add(file, model, (const uint8_t *)line, left, (const uint8_t *)space + 1, right, i)))
+            return false;
+        line = file->scan.at;
+    }
+    return true;
+}
+
+static bool model_read(struct json_file *file, struct hf_model *model)
+{
+    uint32_t duplicate;
+    if (!bytes_add(file, model) || !merges_read(file, model, true) ||
+        !token_add(file, model, "<|startoftext|>", 15, "", 0) || !token_add(file, model, "<|endoftext|>", 13, "", 0))
+        return false;
+    if (!text_table_index(&model->vocabulary, &duplicate))
+        return json_file_memory(file, "a vocabulary", model->vocabulary.count);
+    return merges_read(file, model, false) && hf_merges_finish(file, model);
+}
+
+enum tokmap_status clip_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                  const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
+{
+    struct json_file file = {0};
+    struct hf_model model = {0};
+    struct pipeline_parts parts = {
+        .form = "bpe_simple_vocab_16e6.txt",
+        .note = "ids are those of CLIPTokenizerFast in transformers; CLIP's own code first repairs text with ftfy and "
+                "replaces HTML entities, so texts such as 'it\u2019s' and '&amp;' have other ids there"};
+    assert(path && text && options);
+    *tokenizer = NULL;
+    const bool good = json_file_begin(&file, path, text, (size_t)count, error) && model_read(&file, &model) &&
+                      bpe_kind_join(&file, &clip, &model, &parts);
+    enum tokmap_status status = json_file_status(&file);
+    assert(good == !status);
+    status = vocabulary_end(tokenizer, status, &parts, path, options, error);
+    hf_model_free(&model);
+    json_file_end(&file);
     return status;
 }

@@ -249,9 +249,13 @@ static struct bpe_merge *merges_of_ranks(const struct bpe_model *model, uint32_t
     return merges;
 }
 
-enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct bpe_model *model,
-                                          const struct bpe_merge *merges, uint32_t merge_count, bool whole,
-                                          const struct added_tokens *added, struct tokmap_error *error)
+/* Computes the fingerprint of a model: the same for the same tokens, ids and merges, whichever format they were read
+ * from. An id that is an added token counts as that token alone, not by its text in the model. merges: in their
+ * order, or NULL if the model merges by rank, and merge_count is then ignored. whole: a piece that is a token
+ * becomes that token, whatever the merges make of it. Statuses: OK, ERROR_MEMORY. */
+static enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct bpe_model *model,
+                                                 const struct bpe_merge *merges, uint32_t merge_count, bool whole,
+                                                 const struct added_tokens *added, struct tokmap_error *error)
 {
     static const char what[] = "tokmap byte-level bpe 1";
     struct bpe_merge *made = merges ? NULL : merges_of_ranks(model, &merge_count);
@@ -287,6 +291,20 @@ enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct 
     return status;
 }
 
+enum tokmap_status byte_level_engine(struct pipeline_parts *parts, const struct bpe_source *source,
+                                     struct tokmap_error *error)
+{
+    struct bpe_model *model;
+    enum tokmap_status status = bpe_model_build(&model, source, error);
+    if (!status)
+        status = byte_level_fingerprint(parts->fingerprint, model, source->merges, source->merge_count, source->whole,
+                                        parts->added, error);
+    if (!status)
+        return bpe_engine_new(&parts->engine, model, error);
+    bpe_model_free(model);
+    return status;
+}
+
 enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error)
 {
@@ -296,7 +314,6 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_mode
                                 .whole = model->ignore_merges,
                                 .merges_checked = true,
                                 .rules = *rules};
-    struct bpe_model *made = NULL;
     assert(parts->vocabulary >= model->vocabulary.ids && !parts->engine);
     enum tokmap_status status = texts_build(&building);
     if (!status)
@@ -311,15 +328,8 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_mode
         hf_model_shed(model);
         building.bytes = NULL;
         building.offsets = NULL;
-        status = bpe_model_build(&made, &source, error);
+        status = byte_level_engine(parts, &source, error);
     }
-    if (!status)
-        status = byte_level_fingerprint(parts->fingerprint, made, source.merges, source.merge_count, source.whole,
-                                        parts->added, error);
-    if (status)
-        bpe_model_free(made);
-    else
-        status = bpe_engine_new(&parts->engine, made, error);
     parts->ids_per_byte_most = 1;
     free(building.bytes);
     free(building.offsets);

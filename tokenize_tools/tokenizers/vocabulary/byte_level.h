@@ -8,6 +8,7 @@
 #ifndef TOKMAP_VOCABULARY_BYTE_LEVEL_H
 #define TOKMAP_VOCABULARY_BYTE_LEVEL_H
 
+#include "bpe/bpe_build.h"
 #include "engine/pipeline_parts.h"
 #include "vocabulary/hf/hf_model.h"
 
@@ -30,12 +31,9 @@ enum tokmap_status byte_level_texts(struct pipeline_parts *parts, struct hf_mode
     "the vocabulary has no token for the byte 0x%02x; tokmap cannot read such a vocabulary if it uses "                \
     "model.byte_fallback"
 
-/* Computes the fingerprint of a model: the same for the same tokens, ids and merges, whichever format they were read
- * from. An id that is an added token counts as that token alone, not by its text in the model. merges: in their
- * order, or NULL if the model merges by rank, and merge_count is then ignored. whole: a piece that is a token
- * becomes that token, whatever the merges make of it. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct bpe_model *model,
-                                          const struct bpe_merge *merges, uint32_t merge_count, bool whole,
-                                          const struct added_tokens *added, struct tokmap_error *error);
+/* Makes the engine of `parts`, whose added tokens are set, from a model that it builds, and sets parts->fingerprint as
+ * above. Statuses: those of bpe_model_build(). */
+enum tokmap_status byte_level_engine(struct pipeline_parts *parts, const struct bpe_source *source,
+                                     struct tokmap_error *error);
 
 #endif

@@ -12,7 +12,7 @@
 #include "engine/tokenizer.h"
 #include "folder_config.h"
 #include "piece_rules.h"
-#include "rank_tokenizer.h"
+#include "rank_file.h"
 
 #define FOLDER_FILES_MOST 32
 #define FOLDER_WARNINGS_MOST 12

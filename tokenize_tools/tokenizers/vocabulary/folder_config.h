@@ -9,7 +9,7 @@
 #define TOKMAP_VOCABULARY_FOLDER_CONFIG_H
 
 #include "json_file.h"
-#include "special_file.h"
+#include "vocabulary_file.h"
 
 #define FOLDER_CONFIG_MOST ((uint64_t)8 << 20) /* bytes of a file */
 #define FOLDER_ADDED_MOST (1u << 16)           /* added tokens of all files */

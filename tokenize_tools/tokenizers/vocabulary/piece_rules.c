@@ -12,7 +12,7 @@
 
 #include "bpe/bpe_model.h"
 #include "common/error.h"
-#include "sentencepiece/sp_source.h"
+#include "sentencepiece/sp_model.h"
 #include "text/path.h"
 #include "vocabulary/hf/hf_model.h"
 #include "vocabulary_file.h"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes_buffer.h"
 #include "pretokenize/split_rules.h"
 
 /* clang-format off */
@@ -145,7 +146,8 @@ static struct literal literal_take(const char **at, const char *end, bool raw)
 static size_t literals_list(const char *code, size_t bytes, struct literal **list)
 {
     const char *const end = code + bytes;
-    size_t count = 0, room = 0;
+    size_t count = 0;
+    uint64_t room = 0;
     *list = NULL;
     for (const char *at = code; at < end;) {
         if (*at == '#') {
@@ -155,13 +157,8 @@ static size_t literals_list(const char *code, size_t bytes, struct literal **lis
             at++;
         } else {
             const bool raw = at > code && (at[-1] == 'r' || at[-1] == 'R');
-            if (count == room) {
-                room = room ? 2 * room : 256;
-                struct literal *grown = realloc(*list, room * sizeof *grown);
-                if (!grown)
-                    return 0;
-                *list = grown;
-            }
+            if (!list_room(list, count, &room, sizeof **list))
+                return 0;
             (*list)[count++] = literal_take(&at, end, raw);
         }
     }

@@ -31,8 +31,8 @@ struct rank_catalog_entry {
     uint32_t special_count;
     struct rank_catalog_series series;
     const char *eod, *bos; /* texts of the special tokens that end and begin a document; NULL: none */
-    const char *cut;       /* the way in which the model's own code cuts long texts (text_cuts.h); NULL: it does not */
-    const char *note;      /* as in struct tokenizer_info, or NULL */
+    const char *cut;  /* the way in which the model's own code cuts long texts (cut_tokenizer.h); NULL: it does not */
+    const char *note; /* as in struct tokenizer_info, or NULL */
 };
 
 /* Writes the name of token i of a series, with a zero at its end, and returns its length. */

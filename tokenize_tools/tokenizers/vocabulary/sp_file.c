@@ -22,9 +22,9 @@
 #include "piece_rules.h"
 #include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_model.h"
-#include "sentencepiece/unigram_engine.h"
+#include "sentencepiece/unigram_build.h"
 #include "text/utf8.h"
-#include "vocabulary_name.h"
+#include "vocabulary_file.h"
 
 #define PIECE_BYTES_MOST 65535u
 /* The same for pieces that merges make: each part of such a piece is looked up, so the work grows with the square of

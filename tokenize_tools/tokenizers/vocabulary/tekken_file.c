@@ -14,16 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base64.h"
-#include "bpe/bpe_build.h"
-#include "bpe/bpe_engine.h"
 #include "byte_level.h"
 #include "common/error.h"
 #include "engine/pipeline.h"
-#include "special_file.h"
-#include "vocabulary/hf/hf_fingerprint.h"
-#include "vocabulary/hf/hf_pretokenizer.h"
-#include "vocabulary_name.h"
+#include "vocabulary/hf/hf_join.h"
+#include "vocabulary_file.h"
 
 #define TOKEN_BYTES_MOST 65535u
 #define SPECIALS_MOST 65536u
@@ -234,38 +229,17 @@ static bool sizes_check(struct tekken *tekken)
 }
 
 /* Chooses the scanner that knows the pattern, or a step that matches it with PCRE2. */
-static bool pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, struct hf_splits *splits,
-                           struct split_rules *rules)
+static enum tokmap_status pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, struct hf_splits *splits,
+                                         struct split_rules *rules)
 {
-    struct json_file *file = &tekken->file;
-    char pattern[1024];
-    const struct split_rules *known = NULL;
-    if (tekken->pattern_bytes < sizeof pattern && !memchr(tekken->pattern, 0, tekken->pattern_bytes)) {
-        memcpy(pattern, tekken->pattern, tekken->pattern_bytes);
-        pattern[tekken->pattern_bytes] = '\0';
-        known = split_rules_of_regex(pattern);
-    }
-    *rules = known ? *known : *split_rules_named("gpt2");
-    parts->engine_cuts = known != NULL;
-    if (known) {
+    const struct hf_pattern pattern = {(const char *)tekken->pattern, tekken->pattern_bytes, tekken->file.path,
+                                       "config.pattern"};
+    const enum tokmap_status status = hf_pattern_choose(parts, splits, rules, &pattern, tekken->file.error);
+    if (parts->engine_cuts)
         scanner_describe(parts->scanner, sizeof parts->scanner, "tekken");
-        return true;
-    }
-    (void)snprintf(parts->scanner, sizeof parts->scanner, "PCRE2");
-    splits->count = 1;
-    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT,
-                                         .is_regex = true,
-                                         .behavior = SPLIT_REMOVED,
-                                         .invert = true,
-                                         .pattern = tekken->pattern,
-                                         .pattern_bytes = tekken->pattern_bytes};
-    parts->pretokenizer.count = 1;
-    parts->pretokenizer.steps[0].kind = STEP_REGEX;
-    parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
-    parts->pretokenizer.steps[0].invert = true;
-    file->status = regex_new(&parts->pretokenizer.steps[0].regex, (const char *)tekken->pattern, tekken->pattern_bytes,
-                             REGEX_RUST, file->path, "config.pattern", file->error);
-    return !file->status;
+    else
+        (void)snprintf(parts->scanner, sizeof parts->scanner, "PCRE2");
+    return status;
 }
 
 static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_parts *parts,
@@ -274,7 +248,6 @@ static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_part
     struct json_file *file = &tekken->file;
     const uint32_t *ends = (const uint32_t *)(const void *)tekken->ends.bytes;
     const uint32_t size = (uint32_t)tekken->size, specials = (uint32_t)tekken->special_count;
-    struct bpe_model *model = NULL;
     assert(size > specials && size - specials <= tekken->ends.count / sizeof *ends);
     uint32_t *offsets = calloc((size_t)size + 1, sizeof *offsets);
     if (!offsets)
@@ -287,13 +260,7 @@ static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_part
                                       .offsets = offsets,
                                       .whole = true,
                                       .rules = *rules};
-    enum tokmap_status status = bpe_model_build(&model, &source, file->error);
-    if (!status)
-        status = byte_level_fingerprint(parts->fingerprint, model, NULL, 0, true, parts->added, file->error);
-    if (status)
-        bpe_model_free(model);
-    else
-        status = bpe_engine_new(&parts->engine, model, file->error);
+    const enum tokmap_status status = byte_level_engine(parts, &source, file->error);
     free(offsets);
     return status;
 }
@@ -309,12 +276,11 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
     memset(&tekken, 0, sizeof tekken);
     *tokenizer = NULL;
     const bool good = json_file_begin(&tekken.file, path, text, (size_t)count, error) && tekken_parse(&tekken) &&
-                      sizes_check(&tekken) && specials_name(&tekken) &&
-                      pattern_choose(&tekken, &parts, &splits, &rules);
+                      sizes_check(&tekken) && specials_name(&tekken);
     enum tokmap_status status = json_file_status(&tekken.file);
-    if (!status && !good)
-        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
-                           "the file was refused without a reason; please report this");
+    assert(good == !status);
+    if (!status)
+        status = pattern_choose(&tekken, &parts, &splits, &rules);
     if (!status)
         status = added_tokens_new(&parts.added, tekken.specials.tokens, tekken.specials.count, path, error);
     if (!status)

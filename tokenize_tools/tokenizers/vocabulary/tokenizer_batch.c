@@ -64,7 +64,6 @@ struct work {
     struct tokmap_encode_options encode;
     struct tokmap_decode_options decode;
     const struct tokmap_ids *ids; /* to decode; NULL: texts are encoded */
-    uint64_t largest_added;       /* the largest of the added ids */
     atomic_uint_fast64_t next;    /* the chunk that is taken next */
     struct os_mutex *mutex;       /* of the following */
     uint64_t failed;              /* the first part that failed, or UINT64_MAX */
@@ -153,30 +152,12 @@ static enum tokmap_status texts_read(struct tokmap_texts *into, const struct tok
 
 /* ---- parts and jobs ---- */
 
-/* Makes room for one more item. */
-static bool grow(void **items, uint64_t count, uint64_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return true;
-    const uint64_t wanted = *capacity ? 2 * *capacity : 256;
-    void *grown = wanted <= SIZE_MAX / size ? realloc(*items, (size_t)wanted * size) : NULL;
-    if (!grown)
-        return false;
-    *items = grown;
-    *capacity = wanted;
-    return true;
-}
-
 /* Adds a part, to the last chunk or to a new one. */
 static enum tokmap_status part_add(struct tokmap_tokenizer_batch *batch, struct part part, bool new_chunk,
                                    struct tokmap_error *error)
 {
-    void *parts = batch->parts, *chunks = batch->chunks;
-    const bool good = grow(&parts, batch->part_count, &batch->part_capacity, sizeof *batch->parts) &&
-                      (!new_chunk || grow(&chunks, batch->chunk_count, &batch->chunk_capacity, sizeof *batch->chunks));
-    batch->parts = parts;
-    batch->chunks = chunks;
-    if (!good)
+    if (!list_room(&batch->parts, batch->part_count, &batch->part_capacity, sizeof *batch->parts) ||
+        (new_chunk && !list_room(&batch->chunks, batch->chunk_count, &batch->chunk_capacity, sizeof *batch->chunks)))
         return error_set_memory(error, "a batch of texts", batch->part_count * sizeof part);
     if (new_chunk)
         batch->chunks[batch->chunk_count++] = (struct chunk){.part = batch->part_count};

@@ -37,20 +37,6 @@ struct word_lines {
     struct text_table table; /* by text: the number of the line */
 };
 
-/* Returns how many bytes a line has without white space at its end. */
-static size_t trimmed(const char *text, size_t bytes)
-{
-    while (bytes) {
-        size_t at = bytes - 1, length;
-        while (at && (text[at] & 0xC0) == 0x80)
-            at--;
-        if (!code_is_space(code_point_get((const uint8_t *)text + at, &length)))
-            break;
-        bytes = at;
-    }
-    return bytes;
-}
-
 bool word_file_is(const char *path, const char *text, uint64_t count)
 {
     static const char name[] = "vocab.txt";
@@ -85,7 +71,7 @@ static enum tokmap_status lines_find(struct word_lines *lines, const char *path,
         return error_set_memory(error, "a vocabulary", number * sizeof *lines->lines);
     for (const char *at = text; at < end; lines->count++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const size_t bytes = trimmed(at, (size_t)((stop ? stop : end) - at));
+        const size_t bytes = code_spaces_trimmed((const uint8_t *)at, (size_t)((stop ? stop : end) - at));
         if (bytes > UINT16_MAX)
             return error_set(error, TOKMAP_ERROR_LIMIT, path, (uint64_t)(at - text),
                              "line %u has %zu bytes, but a token may have at most %u; is this a list of tokens?",

@@ -1,34 +1,29 @@
 # SPDX-License-Identifier: MIT
 """Runs loaders in child processes of its own, for the fault matrix.
 
-    python child.py MODULE        MODULE is that of a system, such as systems.torch_memmap
+    python child.py MODULE FD     MODULE is that of a system, such as systems.torch; FD, the descriptor of the answers
 
 Imports the module once. Then each line of standard input is a job, a JSON object, which runs in a process that is
-forked for it, the leader of a group of its own. Standard output has a line when a job starts, {"job": J, "pid": P}, and
-one when it ends, {"job": J, "exit": status, or minus the signal}; the first line of all says {"ready": true, "about":
-..., "orders": [...]} or {"absent": REASON}. What happens in a job is appended to its file `events`, a JSON object per
-line, at once, so that nothing is lost with a process that dies:
+forked for it, the leader of a group of its own. The first answer is {"about": ..., "orders": [...]} or {"absent":
+REASON}. Each other line has the number of its job: {"job": J, "pid": P} when it starts,
+{"job": J, "exit": status, or minus the signal} when it has ended, and from the job itself, at once, so that nothing is
+lost with a process that dies:
 
     {"opened": seconds}           {"rows": [names], "s": seconds of next()}      {"paused": batch}
     {"saved": batch}              {"full": text} when a state cannot be saved     {"end": batches}
-    {"hits": how often the rule has struck, at the end}
-    {"error": type, "text": its text, "errno": number or null, "when": "open" or "batch N"}
+    {"error": type, "text": its text, "when": "open" or "batch N"}
 
-A job has: job, events, tokens (of Tokens), folder, and optionally convert (true: only convert), order, rank, world,
-options, batches (how many are read), resume and save (files of the state), every (batches between states),
-pause ([batch, file]: before that batch, wait until the file exists), sleep (seconds after each batch), first (the
-number of the first batch), rule (of the preloaded library shim.c: [kind, name, from, to, seconds]) and rule_at (the
-batch before which it begins, or -1: before opening), file_limit (bytes that a file may have).
+A job has: job, tokens (of Tokens), folder, and optionally convert (true: only convert), order, rank, world, options,
+batches (how many are read), resume and save (files of the state), every (batches between states), pause ([batch, file]:
+before that batch, wait until the file exists), sleep (seconds after each batch), first (the number of the first batch).
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import os
 import pickle
-import resource
 import select
 import signal
 import sys
@@ -41,29 +36,10 @@ from faults import places  # noqa: E402
 from measure import rows_of  # noqa: E402
 from tokens import Tokens  # noqa: E402
 
-KINDS = {"eio": 1, "short": 2, "stall": 3}  # of shim.c
-
 # ---- in the job's process ----
 
 
-class Events:
-    def __init__(self, path):
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self.shim = None
-
-    def begin_fault(self, rule):
-        """Begins a fault of shim.c, which is preloaded."""
-        kind, name, begin, end, seconds = rule
-        self.shim = ctypes.CDLL(None)
-        self.shim.tokmap_faults_hits.restype = ctypes.c_longlong
-        self.shim.tokmap_faults_rule(KINDS[kind], name.encode(), ctypes.c_longlong(begin), ctypes.c_longlong(end),
-                                     ctypes.c_double(seconds))
-
-    def say(self, **event):
-        os.write(self.descriptor, (json.dumps(event) + "\n").encode())
-
-
-def save(state, path, events, batch):
+def save(state, path, say, batch):
     """Saves a state as a careful program does: in a new file, which takes the place of the old one when it is
     complete."""
     if state is None:
@@ -74,9 +50,9 @@ def save(state, path, events, batch):
             file.flush()
             os.fsync(file.fileno())
         os.replace(path + ".new", path)
-        events.say(saved=batch)
+        say(saved=batch)
     except OSError as problem:
-        events.say(full=str(problem))
+        say(full=str(problem))
 
 
 def load(path):
@@ -86,7 +62,7 @@ def load(path):
         return pickle.load(file)
 
 
-def deliver(module, job, reader, events, where):
+def deliver(module, job, reader, say, where):
     tokens = Tokens(**job["tokens"])
     if job.get("convert"):
         if hasattr(module, "convert"):
@@ -95,57 +71,49 @@ def deliver(module, job, reader, events, where):
     begun = time.monotonic()
     opened = module.open(tokens, job["folder"], order=job.get("order", "sequential"), rank=job.get("rank", 0),
                          world=job.get("world", 1), resume=load(job.get("resume")), **job.get("options", {}))
-    events.say(opened=time.monotonic() - begun)
+    say(opened=time.monotonic() - begun)
     pause = job.get("pause") or [-1, ""]
     batch = job.get("first", 0)
     while batch < job["batches"]:
         where[0] = f"batch {batch}"
         if batch == pause[0]:
-            events.say(paused=batch)
+            say(paused=batch)
             while not os.path.exists(pause[1]):
                 time.sleep(0.002)
-        if batch == job.get("rule_at"):
-            events.begin_fault(job["rule"])
         begun = time.monotonic()
         try:
             inputs, targets = opened.next()
         except StopIteration:
             break
         seconds = time.monotonic() - begun
-        events.say(rows=[reader.name(*row) for row in rows_of(inputs, targets, tokens.seq_len)], s=seconds)
+        say(rows=[reader.name(*row) for row in rows_of(inputs, targets, tokens.seq_len)], s=seconds)
         batch += 1
         if job.get("save") and batch % job["every"] == 0:
-            save(opened.state(), job["save"], events, batch)
+            save(opened.state(), job["save"], say, batch)
         if job.get("sleep"):
             time.sleep(job["sleep"])
     where[0] = "closing"
     opened.close()
-    events.say(end=batch)
+    say(end=batch)
 
 
-def run_job(module, job, reader):
+def run_job(module, job, reader, say):
     """The status that the process of a job exits with: 0 also if the loader failed with an exception."""
     os.setsid()
-    os.dup2(2, 1)  # what a package prints
-    events = Events(job["events"])
     where = ["open"]
-    if "file_limit" in job:  # Python ignores the signal, so a write fails with EFBIG
-        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_limit"], resource.RLIM_INFINITY))
-    if "rule" in job and job["rule_at"] < 0:
-        events.begin_fault(job["rule"])
+
+    def event(**members):
+        say(job=job["job"], **members)
     try:
-        deliver(module, job, reader, events, where)
+        deliver(module, job, reader, event, where)
     except BaseException as problem:  # whatever it is, it is the answer to the question what happens
         text = str(problem) or repr(problem)
         name = getattr(problem, "filename", None)
         if name and str(name) not in text:
             text += f" ({name})"
-        events.say(error=type(problem).__name__, text=text[:2000], errno=getattr(problem, "errno", None), when=where[0])
+        event(error=type(problem).__name__, text=text[:600], when=where[0])
         if isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return 1
-    finally:
-        if events.shim:
-            events.say(hits=events.shim.tokmap_faults_hits())
     return 0
 
 
@@ -178,7 +146,7 @@ def serve(module, say):
                 readers[count] = places.Reader(count)
             pid = os.fork()
             if not pid:
-                os._exit(run_job(module, job, readers[count]))
+                os._exit(run_job(module, job, readers[count], say))
             jobs[pid] = job["job"]
             say(job=job["job"], pid=pid)
         reap(jobs, say)
@@ -187,10 +155,10 @@ def serve(module, say):
 
 
 def main():
-    out = os.dup(1)
-    os.dup2(2, 1)
+    out = int(sys.argv.pop())
+    os.set_inheritable(out, False)
 
-    def say(**line):
+    def say(**line):  # at most a page, which a pipe takes at once
         os.write(out, (json.dumps(line) + "\n").encode())
 
     try:
@@ -199,7 +167,7 @@ def main():
     except BaseException as problem:  # SystemExit, too: a package that cannot be had is a reason and nothing else
         say(absent=f"{type(problem).__name__}: {problem}")
         return
-    say(ready=True, about=str(about), orders=list(getattr(module, "ORDERS", ("own",))))
+    say(about=str(about), orders=list(getattr(module, "ORDERS", ("own",))))
     serve(module, say)
 
 

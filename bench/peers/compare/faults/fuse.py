@@ -357,7 +357,8 @@ def main():
     try:
         device, unmount = (_mount_as_root if os.geteuid() == 0 else _mount_as_user)(point)
     except (OSError, subprocess.CalledProcessError) as problem:
-        raise SystemExit(f"no FUSE here: {problem}")
+        print(json.dumps({"absent": f"no FUSE here: {problem}"}), flush=True)
+        return
     server = Server(folder, device)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()

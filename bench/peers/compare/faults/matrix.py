@@ -16,17 +16,18 @@ loader is asked for as many batches as are missing then: that is what a training
 from __future__ import annotations
 
 import array
+import functools
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 
 import driver
 import setup
 from faults import places
-from faults.runner import HERE, Fuse, Server, kind_of, said
+from faults.runner import Fuse, Server, kind_of, said
+from remote import shard
 from report import Absent
 from tokens import Tokens
 
@@ -38,25 +39,20 @@ COUNT = WINDOWS * SEQ_LEN + 1
 PAGE = 4096
 SLOW = 0.02  # seconds by which a step of the slow rank is longer
 PAUSE = 16  # the batch before which a file is cut under the run
-SLOW_ANSWER = 1  # seconds that a slow answer takes
+ONCE = {"passes": 1}  # settings of tokmap's run
 
 CONTROL = {"go", "state", "state.new", *(f"state.{rank}" for rank in range(WORLD))}  # files of this program in a cell
 CHECKED = "tokmap, checked"
-OBJECTS = os.path.join(HERE, *[os.pardir] * 4, "tests", "remote")
-# What a user of tokmap's defaults can do about a cell of that column.
-ADVICE = {
-    "stall": "deadline=SECONDS makes it a TimeoutError",
-}
 
 
 class Column:
     """One loader with its options."""
 
-    def __init__(self, label, module, options, python, order=None, more=None, remote=False):
-        self.label, self.module, self.options, self.python, self.order = label, module, options, python, order
+    def __init__(self, label, module, options, python, more=None, needs=None):
+        self.label, self.module, self.options, self.python = label, module, options, python
         self.more = more or {}  # additional options for a fault
-        self.remote = remote  # it reads the cell's files as objects of a server
-        self.server, self.clean, self.needs = None, {}, None
+        self.needs = needs  # why it cannot be had
+        self.order, self.server, self.clean = None, None, {}
 
 
 class Cell:
@@ -66,7 +62,6 @@ class Cell:
         self.matrix, self.column, self.folder = matrix, column, folder
         self.real_folder = real or folder  # the same folder, without the file system that fails
         self.converted = os.path.join(folder, "converted")
-        self.url = f"{matrix.objects.url}/{os.path.basename(folder)}" if column.remote else folder
         os.makedirs(os.path.join(self.real_folder, "converted"))
         self.take(matrix.base)
         self.convert()
@@ -113,8 +108,6 @@ class Cell:
     def start(self, **job):
         job.setdefault("tokens", self.tokens())
         options = dict(self.column.options, **job.pop("options", {}))
-        if self.column.remote:
-            options["data"] = f"{self.url}/tokens?cache={self.folder}/cache"
         return self.column.server.start(folder=self.converted, order=self.column.order, options=options, **job)
 
     def run(self, **job):
@@ -130,6 +123,10 @@ class Cell:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def judge(self, outcome):
+        """The verdict of a run that should have delivered all rows."""
+        return verdict(self.matrix.reference(self.column), outcome.rows, ending(self, outcome))
+
 
 # ---- what happened ----
 
@@ -142,7 +139,7 @@ def ending(cell, outcome):
     if outcome.error and outcome.error["error"] == "Absent":
         raise Absent(outcome.error["text"])
     if outcome.error:
-        folders = (cell.url, cell.converted, cell.folder, cell.real_folder, cell.matrix.work)
+        folders = (cell.converted, cell.folder, cell.real_folder, cell.matrix.work)
         return kind_of(outcome.error, cell.names()), said(outcome.error, folders)
     if outcome.signal:
         return "crash", f"{signal.Signals(outcome.signal).name} after {count} batches"
@@ -190,15 +187,13 @@ def flipped_bit(matrix, column):
         byte = file.read(1)[0]
         file.seek(at)
         file.write(bytes([byte ^ 1]))
-    outcome = cell.run()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(cell.run())
 
 
 def cut_before(matrix, column):
     cell = matrix.cell(column)
     cut(cell)
-    outcome = cell.run()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(cell.run())
 
 
 def cut(cell):
@@ -214,8 +209,7 @@ def cut_under(matrix, column):
         return ending(cell, job.outcome) or ("none", "it ended before the cut")
     cut(cell)
     open(go, "w", encoding="ascii").close()
-    outcome = job.wait(matrix.limit)
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(job.wait(matrix.limit))
 
 
 def swapped_shard(matrix, column):
@@ -237,8 +231,7 @@ def stale_index(matrix, column):
     """The corpus was tokenized again into a data file that is longer; the index is that of the old file."""
     cell = matrix.cell(column)
     matrix.put_other(cell, COUNT // 8 * 9 + 1)
-    outcome = cell.run()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
+    return cell.judge(cell.run())
 
 
 # ---- faults of reads and writes ----
@@ -246,28 +239,22 @@ def stale_index(matrix, column):
 
 def faulty_reads(matrix, column, kind):
     """Runs with a fault in reads of the page in the middle of the data file, which begins under the run, except that
-    reads are short from the start. Returns (cell, outcome, None), or (None, None, the cell's word and sentence) if the
-    fault cannot be injected."""
-    cell = matrix.cell(column, fails=True)
+    reads are short from the start."""
+    cell = matrix.failing_cell(column)
     path = cell.data_file()
     begin = cell.middle() // PAGE * PAGE
-    name, at = os.path.basename(path), -1 if kind == "short" else PAUSE
-    if matrix.fuse:
-        rule = {"kind": kind, "name": name, "seconds": matrix.stall}
-        rule.update({} if kind == "short" else {"from": begin, "to": begin + PAGE})
-        mounted = os.path.join(cell.folder, os.path.relpath(path, cell.real_folder))
-        outcome = run_on_fuse(matrix, cell, mounted, rule, at)
-    elif matrix.shim:
-        outcome = cell.run(rule=[kind, name, begin, begin + PAGE, matrix.stall], rule_at=at)
-    else:
-        return None, None, ("unreachable", f"neither FUSE nor a C compiler: {matrix.why}")
+    rule = {"kind": kind, "name": os.path.basename(path), "seconds": matrix.stall}
+    rule.update({} if kind == "short" else {"from": begin, "to": begin + PAGE})
+    mounted = os.path.join(cell.folder, os.path.relpath(path, cell.real_folder))
+    outcome = run_on_fuse(matrix, cell, mounted, rule, -1 if kind == "short" else PAUSE)
     if kind == "short" and outcome.error and "No such device" in outcome.error["text"]:
-        return None, None, ("unreachable", "it maps the file, and a mapping has no reads that could be short")
+        return "unreachable", "it maps the file, and a mapping has no reads that could be short"
     if outcome.hits == 0:
-        how = ("it had read the file already, or a copy of its own" if matrix.fuse else
-               f"it maps the file or reads with stdio, which a preloaded library does not reach ({matrix.why})")
-        return None, None, ("unreachable", how)
-    return cell, outcome, None
+        return "unreachable", "it had read the file already, or a copy of its own"
+    word, text = cell.judge(outcome)
+    if kind == "stall" and word == "none":
+        text += f"; the slowest next() took {outcome.slowest():.1f} s"
+    return word, text
 
 
 def run_on_fuse(matrix, cell, path, rule, at):
@@ -286,43 +273,19 @@ def run_on_fuse(matrix, cell, path, rule, at):
     return outcome
 
 
-def short_read(matrix, column):
-    cell, outcome, other = faulty_reads(matrix, column, "short")
-    return other or verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-
-
-def failing_read(matrix, column):
-    cell, outcome, other = faulty_reads(matrix, column, "eio")
-    return other or verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-
-
-def stall(matrix, column):
-    cell, outcome, other = faulty_reads(matrix, column, "stall")
-    if other:
-        return other
-    word, text = verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-    if word == "none":
-        text += f"; the slowest next() took {outcome.slowest():.1f} s"
-    return word, text
-
-
 def full_disk(matrix, column):
     """The disk is full after half of what the loader and its state write; later it has room again."""
     more = column.more.get("full disk", {})
     job = dict(batches=20, every=10, options=more)
-    if matrix.fuse:
-        cell = matrix.cell(column, fails=True)
-        matrix.fuse.rule({"kind": "enospc", "bytes": 1 << 60})
-        cell.run(save=cell.path("state"), **job)
-        written = matrix.fuse.rule(None)["written"]
-        cell = matrix.cell(column, fails=True)
-        matrix.fuse.rule({"kind": "enospc", "bytes": written // 2})
-        first = cell.run(save=cell.path("state"), **job)
-        if not matrix.fuse.rule(None)["hits"] and not written:
-            return "none", "neither the loader nor its state writes anything"
-    else:
-        cell = matrix.cell(column)
-        first = cell.run(save=cell.path("state"), file_limit=64, **job)
+    cell = matrix.failing_cell(column)
+    matrix.fuse.rule({"kind": "enospc", "bytes": 1 << 60})
+    cell.run(save=cell.path("state"), **job)
+    written = matrix.fuse.rule(None)["written"]
+    cell = matrix.failing_cell(column)
+    matrix.fuse.rule({"kind": "enospc", "bytes": written // 2})
+    first = cell.run(save=cell.path("state"), **job)
+    if not matrix.fuse.rule(None)["hits"] and not written:
+        return "none", "neither the loader nor its state writes anything"
     broken = ending(cell, first)
     second = cell.run(first=first.saved, resume=cell.path("state"), batches=BATCHES, options=more)
     word, text = verdict(matrix.reference(column), first.rows[:first.saved * ROWS] + second.rows, ending(cell, second))
@@ -378,66 +341,20 @@ def slow_rank(matrix, column):
     return word, text
 
 
-# ---- faults of object storage ----
-
-
-def answers(**rule):
-    """The server answers requests for the tokens by a rule (tests/remote/object_server.py): `times` of them, or all."""
-    return lambda matrix, column: read_objects(
-        matrix, column, lambda cell: matrix.objects.set(slow=SLOW_ANSWER, rules=[dict(rule, path=r"\.bin$")]))
-
-
-def refused(matrix, column):
-    """The server has ended."""
-    return read_objects(matrix, column, lambda cell: matrix.objects.stop())
-
-
-def replaced(matrix, column):
-    """The tokens are those of other data, and the index is the old one."""
-    return read_objects(matrix, column, lambda cell: matrix.put_other(cell, COUNT))
-
-
-def read_objects(matrix, column, fault):
-    matrix.reference(column)
-    cell = matrix.cell(column)
-    fault(cell)
-    outcome = cell.run()
-    if matrix.objects.process.poll() is None:
-        matrix.objects.set(rules=[])
-    else:
-        matrix.serve()
-    return verdict(matrix.reference(column), outcome.rows, ending(cell, outcome))
-
-
-REMOTE = {
-    "refused": refused,
-    "reset": answers(fault="reset_body", times=2),
-    "short body": answers(fault="short", times=2),
-    "wrong range": answers(fault="wrong_range", times=2),
-    "flipped byte": answers(fault="flip", times=1),
-    "replaced object": replaced,
-    "403": answers(fault="403"),
-    "404": answers(fault="404"),
-    "416": answers(fault="416"),
-    "503": answers(fault="503", times=3),
-    "slow answer": answers(fault="drip", times=1),
-}
 FAULTS = {
     "flipped bit": flipped_bit,
     "cut before opening": cut_before,
     "cut under the run": cut_under,
     "swapped shard": swapped_shard,
     "stale index": stale_index,
-    "short read": short_read,
-    "EIO": failing_read,
+    "short read": functools.partial(faulty_reads, kind="short"),
+    "EIO": functools.partial(faulty_reads, kind="eio"),
     "full disk": full_disk,
-    "stall": stall,
+    "stall": functools.partial(faulty_reads, kind="stall"),
     "SIGKILL and resume": killed,
     "other number of ranks": other_ranks,
     "slow rank": slow_rank,
-    **REMOTE,
 }
-LOCAL = ("cut under the run", "short read", "EIO", "full disk", "stall")  # faults of a file system
 
 
 class Matrix:
@@ -449,34 +366,20 @@ class Matrix:
         self.base = os.path.join(self.work, "base")
         self.others, self.cells, self.why = {}, 0, ""
         self.write(self.base, COUNT, 0)
-        self.fuse, self.shim, self.objects = None, None, None
-        if not options.no_fuse:
-            try:
-                self.fuse = Fuse(_made(os.path.join(self.work, "fuse")))
-            except Absent as problem:
-                self.why = str(problem)
-        else:
-            self.why = "FUSE was not wanted"
-        if not self.fuse:
-            self.compile_shim()
-
-    def compile_shim(self):
-        made = os.path.join(self.work, "shim.so")
+        self.fuse = None
         try:
-            done = subprocess.run([os.environ.get("CC", "cc").split()[-1], "-O2", "-shared", "-fPIC", "-o", made,
-                                   os.path.join(HERE, "shim.c"), "-ldl"], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, check=False)
-            self.shim = made if done.returncode == 0 else None
-        except OSError:
-            self.shim = None
+            self.fuse = Fuse(options, os.path.join(self.work, "fuse"))
+        except (Absent, driver.Failed) as problem:
+            self.why = str(problem)
 
     def write(self, prefix, count, group):
-        done = subprocess.run([sys.executable, os.path.join(HERE, "ours.py"), prefix, str(count), str(group)],
-                              env=driver.environment(self.options), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, check=False)
-        if done.returncode:
-            raise driver.Failed(f"the data cannot be written with tokmap's Python package: "
-                                f"{driver.last_lines(done.stderr, 1)}")
+        """Writes a shard with tokens of places.py."""
+        flat = f"{prefix}.flat"
+        with open(flat, "wb") as file:
+            places.stream(count, group).tofile(file)
+        driver.ask_script(self.options, sys.executable, shard.__file__, {
+            "tokens": Tokens(flat, 2, count, SEQ_LEN, ROWS, self.work).to_json(), "path": prefix})
+        os.unlink(flat)
 
     def other(self, count):
         """The path of other data, without .bin."""
@@ -485,12 +388,17 @@ class Matrix:
             self.write(self.others[count], count, places.OTHER)
         return self.others[count]
 
-    def cell(self, column, fails=False):
+    def cell(self, column):
+        self.cells += 1
+        return Cell(self, column, os.path.join(self.work, f"cell.{self.cells}"))
+
+    def failing_cell(self, column):
+        """A cell on the file system whose reads and writes fail."""
+        if not self.fuse:
+            raise Absent(f"nothing makes reads and writes fail here: {self.why}")
         self.cells += 1
         name = f"cell.{self.cells}"
-        if fails and self.fuse:
-            return Cell(self, column, os.path.join(self.fuse.mount, name), os.path.join(self.fuse.back, name))
-        return Cell(self, column, os.path.join(self.work, name))
+        return Cell(self, column, os.path.join(self.fuse.mount, name), os.path.join(self.fuse.back, name))
 
     def put_other(self, cell, count):
         """Replaces the data file of a cell, in its system's format, by that of other data."""
@@ -517,22 +425,9 @@ class Matrix:
             column.clean[world] = flat(outcomes)
         return column.clean[world]
 
-    def serve(self):
-        """Serves the folder of the cells as objects."""
-        sys.path.insert(0, OBJECTS)
-        try:
-            from object_server import ObjectServer
-        except ImportError as problem:
-            raise Absent(f"its server is not here: {problem}") from None
-        finally:
-            sys.path.remove(OBJECTS)
-        self.objects = ObjectServer(self.work)
-
     def close(self):
         if self.fuse:
             self.fuse.close()
-        if self.objects:
-            self.objects.stop()
         shutil.rmtree(self.work, ignore_errors=True)
 
 
@@ -545,33 +440,25 @@ def _made(folder):
 
 
 def columns(report, options):
-    """The loaders to measure: tokmap in three ways, and those rows of the systems that faults can treat differently."""
-    found = [Column("tokmap", "faults.ours", {}, sys.executable),
-             Column("tokmap, mapped", "faults.ours", {"reading": "mapped"}, sys.executable),
-             Column(CHECKED, "faults.ours", {"checked": True, "deadline": options.stall / 2}, sys.executable,
-                    more={"full disk": {"trace": "trace"}}),
-             Column("tokmap, remote", "faults.ours", {}, sys.executable, remote=True)]
+    """The loaders to measure: tokmap in two ways, and the first row of each other system."""
+    checked = {"settings": {**ONCE, "reading": "pread"}, "verify": True, "deadline": options.stall / 2}
+    found = [Column("tokmap", "systems.tokmap", {"settings": ONCE}, sys.executable),
+             Column(CHECKED, "systems.tokmap", checked, sys.executable, more={"full disk": {"trace": "trace"}})]
     environments = setup.Setup(options, report, setup.systems(options))
     for system in setup.systems(options):
-        rows = list(getattr(system, "FAULT_ROWS", list(system.ROWS)[:1]))
-        if system.NAME == "tokmap" or not rows:
+        if system.NAME in ("tokmap", "tokmap_c"):
             continue
+        label, more = next(iter(system.ROWS.items()))
         try:
-            python = environments.python_of(system)
+            found.append(Column(label, f"systems.{system.NAME}", more, environments.python_of(system)))
         except Absent as problem:
-            for label in rows:
-                column = Column(label, "", {}, "")
-                column.needs = str(problem)
-                found.append(column)
-            continue
-        found += [Column(label, f"systems.{system.NAME}", system.ROWS[label], python) for label in rows]
+            found.append(Column(label, "", {}, "", needs=str(problem)))
     return found
 
 
 def add_arguments(parser):
     parser.add_argument("--faults", default="", help="the faults to measure, with commas between them (default: all)")
     parser.add_argument("--stall", type=float, default=10, help="seconds that a stalled read takes")
-    parser.add_argument("--no-fuse", action="store_true", help="inject with a preloaded library even if FUSE works")
 
 
 def wanted_faults(text):
@@ -584,17 +471,14 @@ def wanted_faults(text):
 
 def measure_column(matrix, column, names, done, total):
     """Fills the column of one loader."""
-    report, servers = matrix.report, _made(os.path.join(matrix.work, f"server.{done}"))
+    report = matrix.report
     if column.needs is None:
         try:
-            if column.remote:
-                os.environ.setdefault("AWS_MAX_ATTEMPTS", "4")  # otherwise it waits for minutes for a server that ended
-                matrix.serve()
-            column.server = Server(matrix.options, column.python, column.module, servers, matrix.shim)
+            column.server = Server(matrix.options, column.python, column.module)
             orders = column.server.orders
             column.order = "sequential" if "sequential" in orders else orders[0]
             matrix.reference(column)
-        except Absent as problem:
+        except (Absent, driver.Failed) as problem:
             column.needs = str(problem)
     if column.needs is not None:
         report.absent("faults", column.label, column.needs)
@@ -607,15 +491,12 @@ def measure_column(matrix, column, names, done, total):
         if column.needs is not None:
             report.cell(name, column.label, "absent", column.needs)
             continue
-        if name in (LOCAL if column.remote else REMOTE):
-            report.cell(name, column.label, "unreachable", f"it reads {'objects' if column.remote else 'files'}")
-            continue
         try:
             word, text = FAULTS[name](matrix, column)
         except Absent as problem:
             word, text = "unreachable", str(problem)
-        if column.label == "tokmap" and name in ADVICE and word == "none":
-            text += f". {ADVICE[name]}"
+        if column.label == "tokmap" and name == "stall" and word == "none":
+            text += ". deadline=SECONDS makes it a TimeoutError"
         report.cell(name, column.label, word, text)
     if column.server:
         column.server.close()
@@ -630,8 +511,7 @@ def measure(report, _, options):
         done, total = 0, len(chosen) * len(names)
         for column in chosen:
             done = measure_column(matrix, column, names, done, total)
-        how = ("FUSE: it reaches mappings, too" if matrix.fuse else
-               f"a preloaded library ({matrix.why})" if matrix.shim else f"nothing ({matrix.why})")
+        how = "FUSE: it reaches mappings, too" if matrix.fuse else f"nothing ({matrix.why})"
         report.note(f"{WINDOWS:,} windows of {SEQ_LEN} tokens. Reads fail by {how}. A stall is {options.stall:g} s, "
                     f"and no batch within {matrix.limit:g} s is a hang.")
     finally:

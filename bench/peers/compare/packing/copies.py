@@ -36,10 +36,10 @@ def with_copies(originals):
     yield from waiting
 
 
-def do_make(path, field, parquet, limit, out, parts):
+def do_make(path, field, limit, out, parts):
     """Writes `parts` files. Returns their names, and what is in them."""
     import zstandard
-    found = list(with_copies(texts(path, field, parquet, limit)))
+    found = list(with_copies(texts(path, field, limit)))
     files = []
     for part in range(parts):
         files.append(f"{out}.{part:02}.jsonl.zst")

@@ -52,8 +52,8 @@ def _by_tokenizers(documents, path):
     yield from zip(batch, (one.ids for one in tokenizer.encode_batch_fast(batch, add_special_tokens=False)))
 
 
-def do_reference(path, field, parquet, limit, out, json, ranks, pattern, eod):
-    documents = texts(path, field, parquet, limit)
+def do_reference(path, field, limit, out, json, ranks, pattern, eod):
+    documents = texts(path, field, limit)
     if ranks:
         name, found = "tiktoken", _by_tiktoken(documents, ranks, pattern)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The text of the table `pack`: a JSONL or Parquet file of the user, or documents that the machine has."""
+"""The text of the table `pack`: a JSONL file of the user, or documents that the machine has."""
 import gzip
 import json
 import os
@@ -68,10 +68,10 @@ def make(path, size):
             f"words.")
 
 
-def texts(path, field, parquet, limit=None):
+def texts(path, field, limit=None):
     """The documents of the input in their order, until they have `limit` bytes of text."""
     had = 0
-    for text in _rows(path, field) if parquet else _lines(path, field):
+    for text in _lines(path, field):
         if limit is not None and had >= limit:
             return
         had += len(text.encode("utf-8", "surrogatepass"))
@@ -85,38 +85,20 @@ def _lines(path, field):
                 yield json.loads(line)[field]
 
 
-def _rows(path, field):
-    import pyarrow.parquet
-    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(columns=[field], batch_size=1000):
-        for text in batch.column(0).to_pylist():
-            yield text or ""
-
-
-def cut(path, parquet, field, limit, out, parts=1):
+def cut(path, field, limit, out, parts=1):
     """Copies the first documents of the input, until they have `limit` bytes of text, to `parts` files, each of which
     has consecutive documents: out, or out.0 and so on. Returns (the files, documents, bytes of text)."""
-    wanted = list(texts(path, field, parquet, limit))
+    wanted = list(texts(path, field, limit))
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in wanted)
-    ending = ".parquet" if parquet else ".jsonl"
     files = []
     for part in range(parts):
         mine = wanted[len(wanted) * part // parts:len(wanted) * (part + 1) // parts]
-        name = f"{out}.{part:02}{ending}" if parts > 1 else out + ending
-        _write(name, parquet, field, mine)
+        name = f"{out}.{part:02}.jsonl" if parts > 1 else out + ".jsonl"
+        with open(name, "w", encoding="utf-8") as file:
+            for text in mine:
+                file.write(json.dumps({field: text}, ensure_ascii=False) + "\n")
         files.append(name)
     return files, len(wanted), size
-
-
-def _write(name, parquet, field, wanted):
-    if parquet:
-        import pyarrow
-        import pyarrow.parquet
-        pyarrow.parquet.write_table(pyarrow.table({field: pyarrow.array(wanted, pyarrow.string())}), name,
-                                    compression="zstd", row_group_size=10000)
-        return
-    with open(name, "w", encoding="utf-8") as file:
-        for text in wanted:
-            file.write(json.dumps({field: text}, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

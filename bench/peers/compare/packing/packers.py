@@ -57,7 +57,7 @@ class Writer:
 
 
 class Gigatoken:
-    """encode_files() reads the JSONL or Parquet file in its own threads; NumPy inserts the end of each document."""
+    """encode_files() reads the JSONL file in its own threads; NumPy inserts the end of each document."""
     PACKAGES = ["numpy", "gigatoken"]
     LABEL = "gigatoken and a NumPy writer"
 
@@ -78,8 +78,7 @@ class Gigatoken:
 
     def pack(self, request):
         numpy = self.numpy
-        kind = self.gigatoken.ParquetFileSource if request["parquet"] else self.gigatoken.JsonlFileSource
-        encoded = self.tokenizer.encode_files(kind(request["inputs"], request["field"]))
+        encoded = self.tokenizer.encode_files(self.gigatoken.JsonlFileSource(request["inputs"], request["field"]))
         lengths = self.awkward.to_numpy(self.awkward.num(encoded)).astype("<i8")
         ids = self.awkward.to_numpy(self.awkward.flatten(encoded))
         if request["eod"] is None:
@@ -105,13 +104,9 @@ class Gigatoken:
 _encoding = _field = None  # in the processes of a pool, which are forked and so have them
 
 
-def _encode(text):
-    import numpy
-    return numpy.asarray(_encoding.encode_ordinary(text), "<u4")
-
-
 def _encode_line(line):
-    return _encode(json.loads(line)[_field])
+    import numpy
+    return numpy.asarray(_encoding.encode_ordinary(json.loads(line)[_field]), "<u4")
 
 
 class Tiktoken:
@@ -134,11 +129,8 @@ class Tiktoken:
         writer = Writer(request)
         with multiprocessing.get_context("fork").Pool(request["workers"]) as pool:
             for path in request["inputs"]:
-                if request["parquet"]:
-                    writer.add(pool.imap(_encode, texts(path, _field, True), chunksize=32))
-                else:
-                    with open(path, "rb") as lines:
-                        writer.add(pool.imap(_encode_line, lines, chunksize=32))
+                with open(path, "rb") as lines:
+                    writer.add(pool.imap(_encode_line, lines, chunksize=32))
         writer.close()
 
     def about(self):
@@ -179,7 +171,7 @@ class Tokenizers:
     def pack(self, request):
         writer, batch = Writer(request), []
         for path in request["inputs"]:
-            for text in texts(path, request["field"], request["parquet"]):
+            for text in texts(path, request["field"]):
                 batch.append(text)
                 if len(batch) == 1000:
                     self.flush(writer, batch)
@@ -219,8 +211,6 @@ class Megatron:
     LABEL = "Megatron's IndexedDatasetBuilder, HF tokenizers"
 
     def load(self, request):
-        if request["parquet"]:
-            raise Unsuitable("Megatron's preprocess_data reads JSONL only")
         from megatron.core.datasets import indexed_dataset
         self.indexed = indexed_dataset
         self.pool = multiprocessing.get_context("fork").Pool(request["workers"], _megatron_open, (request["json"],))
@@ -243,7 +233,23 @@ class Megatron:
     def about(self):
         return (f"megatron-core {version('megatron-core')}, whose wheel has no preprocess_data: its "
                 f"IndexedDatasetBuilder in the same loop, with tokenizers {version('tokenizers')} in a process for "
-                f"each processor (--megatron CHECKOUT measures preprocess_data itself)")
+                f"each processor")
+
+
+def end_text(request):
+    """The text of the token at the end of a document, or None."""
+    import tokenizers
+    return None if request["eod"] is None else tokenizers.Tokenizer.from_file(request["json"]).id_to_token(
+        request["eod"])
+
+
+def datatrove_reader(request, **more):
+    """datatrove's reader of the input files."""
+    from datatrove.pipeline.readers import JsonlReader
+    paths = request["output"] + ".paths"
+    with open(paths, "w", encoding="utf-8") as file:
+        file.writelines(os.path.basename(one) + "\n" for one in request["inputs"])
+    return JsonlReader(os.path.dirname(request["inputs"][0]), paths_file=paths, text_key=request["field"], **more)
 
 
 class Datatrove:
@@ -254,18 +260,8 @@ class Datatrove:
     def load(self, request):
         os.environ["TOKENIZERS_PARALLELISM"] = "true" if len(request["inputs"]) == 1 else "false"
         from datatrove.executor import LocalPipelineExecutor
-        from datatrove.pipeline.readers import JsonlReader, ParquetReader
         from datatrove.pipeline.tokens import DocumentTokenizer
-        import tokenizers
-        text = None
-        if request["eod"] is not None:
-            text = tokenizers.Tokenizer.from_file(request["json"]).id_to_token(request["eod"])
-        folder = os.path.dirname(request["inputs"][0])
-        paths = request["output"] + ".paths"
-        with open(paths, "w", encoding="utf-8") as file:
-            file.writelines(os.path.basename(one) + "\n" for one in request["inputs"])
-        kind, more = (ParquetReader, {"read_metadata": False}) if request["parquet"] else (JsonlReader, {})
-        reader = kind(folder, paths_file=paths, text_key=request["field"], id_key=request["field"], **more)
+        text, reader = end_text(request), datatrove_reader(request, id_key=request["field"])
         tasks = len(request["inputs"])
         self.executor = LocalPipelineExecutor(
             [reader, DocumentTokenizer(request["output"], request["json"], eos_token=text, shuffle_documents=False,

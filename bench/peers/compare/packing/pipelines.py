@@ -18,7 +18,7 @@ import glob
 import os
 import sys
 
-from packing.packers import Unsuitable, sync, version
+from packing.packers import datatrove_reader, end_text, sync, version
 
 __all__ = ["PIPELINES"]
 
@@ -35,22 +35,14 @@ class Pipeline:
 
     def load(self, request):
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        import tokenizers
         from datatrove.executor import LocalPipelineExecutor
-        from datatrove.pipeline.readers import JsonlReader
-        if request["parquet"]:
-            raise Unsuitable("this pipeline reads JSONL")
         self.executor, self.request = LocalPipelineExecutor, request
         self.output, self.work = request["output"], request["output"] + ".stages"
-        self.end = None
-        if request["eod"] is not None:
-            self.end = tokenizers.Tokenizer.from_file(request["json"]).id_to_token(request["eod"])
-        self.paths = request["output"] + ".paths"
-        with open(self.paths, "w", encoding="utf-8") as file:
-            file.writelines(os.path.basename(one) + "\n" for one in request["inputs"])
-        self.reader = lambda: JsonlReader(os.path.dirname(request["inputs"][0]), paths_file=self.paths,
-                                          compression="infer", text_key=request["field"], id_key="id")
+        self.end = end_text(request)
         self.load_dedup()
+
+    def reader(self):
+        return datatrove_reader(self.request, compression="infer", id_key="id")
 
     def stage(self, name, steps, tasks, workers=None):
         """Runs steps in so many tasks. datatrove reports failed tasks by an exception."""

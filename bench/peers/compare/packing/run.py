@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs one packer or pipeline once: run.py PACKER REQUEST, in the Python that has its packages.
 
-REQUEST is a JSON file: what to read ("inputs", "field", "parquet"), the vocabulary ("json", "ranks", "pattern", "eod",
+REQUEST is a JSON file: what to read ("inputs", "field"), the vocabulary ("json", "ranks", "pattern", "eod",
 "width"), the number of processors ("workers"), and where to write ("output"). The process ends when the output is on
 storage. The times of its parts are written to OUTPUT.times. A packer that cannot be had here ends with status 3 and
 its reason in OUTPUT.absent.

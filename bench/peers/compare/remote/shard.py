@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes the tokens of a flat file as a tokmap shard, for the table remote: driver.ask_script()."""
+"""Writes the tokens of a flat file as a tokmap shard, for the tables remote and faults: driver.ask_script()."""
 import os
 import sys
 

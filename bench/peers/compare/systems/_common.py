@@ -48,6 +48,11 @@ def order_of(tokens, order):
     return range(tokens.windows()) if order == "sequential" else tokens.order()
 
 
+def orders_without_workers(options):
+    """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
+    return ("own",) if options.get("workers") else ("sequential", "own")
+
+
 class Batches:
     """The window numbers of each batch of one rank, as lists: a batch sampler for torch.
 

@@ -8,14 +8,10 @@ from systems import _common
 NAME = "litdata"
 PACKAGES = ["numpy", "torch", "litdata"]
 ORDERS = ("sequential", "own")
+orders_of = _common.orders_without_workers
 DISJOINT = True
 ROWS = {"litdata/0": {}, "litdata/2+persistent": {"workers": 2}}
 CHUNK_BYTES = 64 << 20  # litdata's default for a chunk
-
-
-def orders_of(options):
-    """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
-    return ("own",) if options.get("workers") else ORDERS
 
 
 def about():

@@ -13,7 +13,6 @@ ROWS = {
     "Megatron GPTDataset/0, no mmap": {"mapped": False},
     "Megatron GPTDataset/2+persistent": {"workers": 2},
 }
-FAULT_ROWS = ("Megatron GPTDataset/0", "Megatron GPTDataset/0, no mmap")
 LONGEST = 1 << 30  # tokens of a sequence, whose length has 31 bits
 
 

@@ -8,13 +8,9 @@ from systems import _common
 NAME = "tfrecord"
 PACKAGES = ["numpy", "torch", "tfrecord"]
 ORDERS = ("sequential", "own")
+orders_of = _common.orders_without_workers
 ROWS = {"TFRecord/0": {}, "TFRecord/2+persistent": {"workers": 2}}
 BUFFER = 1024
-
-
-def orders_of(options):
-    """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
-    return ("own",) if options.get("workers") else ORDERS
 
 
 def about():

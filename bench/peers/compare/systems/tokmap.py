@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tokmap's own loader, through its Python package."""
+import os
+
 NAME = "tokmap"
 PACKAGES = ["numpy"]
 OPTIONAL = True
@@ -23,12 +25,10 @@ def framework():
 
 
 class Loader:
-    def __init__(self, tokens, order, rank, world, resume, remote, options):
+    def __init__(self, tokens, order, rank, world, resume, url, settings, options):
         import tokmap
-        run = tokmap.Run(data=remote["url"] if remote else tokens.name, seq_len=tokens.seq_len,
-                         batch=tokens.rows * world, seed=1,
-                         **{"order": {"sequential": "sequential", "own": "shuffle"}[order],
-                            **(remote["settings"] if remote else {})})
+        run = tokmap.Run(data=url or tokens.name, seq_len=tokens.seq_len, batch=tokens.rows * world, seed=1,
+                         **{"order": {"sequential": "sequential", "own": "shuffle"}[order], **settings})
         self._loader = run.loader(rank=rank, world=world, dtype="int64", resume=resume,
                                   **{"framework": framework(), **options})
         self._out = self._loader.out()
@@ -45,5 +45,14 @@ class Loader:
         self._loader.close()
 
 
-def open(tokens, folder, *, order, rank=0, world=1, resume=None, remote=None, **options):
-    return Loader(tokens, order, rank, world, resume, remote, options)
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, remote=None, settings=None, verify=False, trace=None,
+         **options):
+    """settings: of the run; verify: first compare the tokens with their hashes; trace: its name in the folder."""
+    if verify:
+        import tokmap
+        with tokmap.Dataset(tokens.name) as dataset:
+            dataset.verify(threads=1)
+    if trace:
+        options["trace"] = os.path.join(folder, f"{trace}.{rank}")
+    where = remote or {"url": None, "settings": settings or {}}
+    return Loader(tokens, order, rank, world, resume, where["url"], where["settings"], options)

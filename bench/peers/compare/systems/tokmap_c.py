@@ -6,7 +6,6 @@ import os
 NAME = "tokmap_c"
 PACKAGES = []
 ROWS = {"tokmap in C": {}}
-FAULT_ROWS = ()  # the library meets the same faults in the rows of Python
 ORDERS = ("sequential", "own")
 
 

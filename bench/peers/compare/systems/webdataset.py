@@ -8,13 +8,9 @@ from systems import _common
 NAME = "webdataset"
 PACKAGES = ["numpy", "torch", "webdataset"]
 ORDERS = ("sequential", "own")
+orders_of = _common.orders_without_workers
 ROWS = {"WebDataset/0": {}, "WebDataset/2+persistent": {"workers": 2}}
 SHARD_BYTES, BUFFER = 64 << 20, 1000
-
-
-def orders_of(options):
-    """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
-    return ("own",) if options.get("workers") else ORDERS
 
 
 def about():

@@ -37,7 +37,7 @@ class Row:
 
     def __init__(self, label, system, python, more):
         self.label, self.system, self.python, self.more = label, system, python, more
-        self.values, self.lost, self.pickled = {}, None, None
+        self.values, self.lost = {}, None
 
     def add(self, metric, value):
         self.values.setdefault(metric, []).append(value)
@@ -70,14 +70,12 @@ def rows_of(report, options):
     return found
 
 
-class Table:
-    """The measurement of some rows."""
+class Rows:
+    """Some rows while they are measured: a base of tables. name: of the table; steps: for the progress, of a row."""
 
-    def __init__(self, report, tokens, options, rows):
-        self.report, self.tokens, self.options, self.rows = report, tokens, options, rows
-        self.repeats, self.seconds = options.repeats or REPEATS, options.seconds or SECONDS
-        self.done, self.total = 0, len(rows) * (2 + 2 * self.repeats)
-        self.files = list(dict.fromkeys([tokens.path, *getattr(options, "data_files", [])]))
+    def __init__(self, name, report, tokens, options, rows, steps):
+        self.name, self.report, self.tokens, self.options, self.rows = name, report, tokens, options, rows
+        self.done, self.total = 0, len(rows) * steps
 
     def step(self, text):
         self.report.progress(self.done, self.total, text)
@@ -93,6 +91,25 @@ class Table:
                 row.values = {}
         return None
 
+    def report_rows(self, metrics):
+        """metrics: (name, unit, which way is better) of each. Returns the rows that have figures."""
+        for row in self.rows:
+            if row.lost is not None:
+                self.report.absent(self.name, row.label, row.lost)
+                continue
+            for metric, unit, better in metrics:
+                self.report.row(self.name, row.label, metric, unit, better, row.values.get(metric, []))
+        return [row for row in self.rows if row.lost is None]
+
+
+class Table(Rows):
+    """The measurement of some rows."""
+
+    def __init__(self, report, tokens, options, rows):
+        self.repeats, self.seconds = options.repeats or REPEATS, options.seconds or SECONDS
+        super().__init__(NAME, report, tokens, options, rows, 2 + 2 * self.repeats)
+        self.files = list(dict.fromkeys([tokens.path, *getattr(options, "data_files", [])]))
+
     # ---- its contents ----
 
     def check(self, row):
@@ -103,7 +120,6 @@ class Table:
             it.convert()
             verdicts = [self._check_order(row, it, order) for order in ("sequential", "list", "own")
                         if order in row.orders]
-            row.pickled = it.pickled()
         self.report.about(row.label, f"{about}; order {row.order}{'; ' + shown if shown else ''}")
         wrong = [text for verdict, text in verdicts if verdict is False]
         if wrong:
@@ -124,25 +140,12 @@ class Table:
             missing = found["places"].count(-1)
             if missing:
                 return False, f"its own order: {missing} of {len(found['places'])} rows do not occur in the data"
-            return self._check_epoch(it, len(found["places"]))
+            return None, f"its own order: {len(found['places'])} rows were found in the data"
         wanted = self.tokens.row_sums(self.tokens.first_windows(order, len(sums), disjoint), disjoint)
         difference = m.first_difference(sums, wanted, self.tokens.rows)
         if difference:
             return False, f"order {order}: {difference}"
         return True, f"order {order}: {len(sums)} rows, checksum {m.checksum(sums)}"
-
-    def _check_epoch(self, it, searched):
-        """What a random order lost and repeated, by tokens that are their own places."""
-        places = self.tokens.places()
-        found = it.epoch(places)
-        if found is None:
-            return None, f"its own order: {searched} rows were found in the data"
-        if found["wrong"]:
-            return False, (f"its own order: {found['wrong']} of the {found['rows']} rows of an epoch are not windows "
-                           f"of the data")
-        return None, (f"its own order: {searched} rows were found in the data; of the {found['rows']} rows of an epoch "
-                      f"of {places.count:,} tokens in rows of {places.seq_len}, {found['repeated']} had come before, "
-                      f"and {100 * found['lost'] / places.count:.1f}% of the tokens were never a target")
 
     # ---- warm ----
 
@@ -181,10 +184,6 @@ class Table:
         own = os.path.join(self.tokens.work, row.system.NAME)
         data = [*self.files, own]
         left = m.evict(data)
-        before, most = m.shared_bytes(), [0]
-
-        def watch():
-            most[0] = max(most[0], m.shared_bytes() - before)
         with row.driver(self.options, self.tokens) as it:
             it.about()
             read, requests = m.read_bytes(m.tree(it.pid)), m.requests_read(self.tokens.path)
@@ -200,12 +199,10 @@ class Table:
                 row.add("amplification", (m.read_bytes(pids) - read) / (delivered * self.tokens.width))
                 row.add("cold_requests_per_mtok", (m.requests_read(self.tokens.path) - requests) / delivered * 1e6)
                 row.add("readahead_kib", m.device_figure(self.tokens.path, "queue/read_ahead_kb"))
-            it.run(self.seconds / 2, watch)
+            it.run(self.seconds / 2)
             pids = m.tree(it.pid)
             row.add("memory_mib", m.memory_bytes(pids, data) / 2 ** 20)
             row.add("processes", len(pids))
-            watch()
-            row.add("shared_mib", most[0] / 2 ** 20)
             self._resume(row, it)
         self.left = max(left, getattr(self, "left", 0))
 
@@ -234,28 +231,21 @@ class Table:
              ("resume_other_rows", "rows", "less"),
              ("state_bytes", "bytes", "less"), ("memory_mib", "MiB", "less"), ("processes", "processes", "less"),
              ("amplification", "times", "less"), ("cold_requests_per_mtok", "requests/Mtoken", "less"),
-             ("readahead_kib", "KiB", "-"), ("shared_mib", "MiB", "less"))
+             ("readahead_kib", "KiB", "-"))
 
     def results(self):
-        for row in self.rows:
-            if row.lost is not None:
-                self.report.absent(NAME, row.label, row.lost)
-                continue
-            for metric, unit, better in self.UNITS:
-                self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
-            if row.pickled is not None:
-                self.report.row(NAME, row.label, "pickled_bytes", "bytes", "less", row.pickled)
+        present = self.report_rows(self.UNITS)
         if getattr(self, "left", 0) >= 0.05:
             self.report.note(f"No cold figures: {100 * self.left:.0f}% of the data stayed in the page cache, as on a "
                              f"file system in memory, or because another program has it open.")
         self.report.note(f"Warm: {self.repeats} interleaved turns of {self.seconds:g} s after {self.seconds / 2:g} s "
                          f"of warm-up. Cold: {self.repeats} new processes, at most {self.cold_batches():,} batches "
                          f"each. Memory is the proportional set size of all processes, without the mapped data.")
-        self.report.answer(self.answer())
+        self.report.answer(self.answer(present))
 
-    def answer(self):
+    @staticmethod
+    def answer(present):
         """How tokmap compares with the best other row, warm and cold."""
-        present = [row for row in self.rows if row.lost is None]
         if not present or present[0].system.NAME != "tokmap":
             return "tokmap itself could not be measured; its row says why."
         present[1:] = [row for row in present[1:] if not row.system.NAME.startswith("tokmap")]
@@ -270,13 +260,8 @@ def measure(report, tokens, options):
     """The table of all systems."""
     if tokens is None:
         raise Absent("the table loaders needs --data and --bin")
-    measure_rows(report, tokens, options, rows_of(report, options))
-
-
-def measure_rows(report, tokens, options, rows):
-    """The table of these rows, the first of which is tokmap."""
-    table = Table(report, tokens, options, rows)
-    for row in rows:
+    table = Table(report, tokens, options, rows_of(report, options))
+    for row in table.rows:
         table.step(f"checking {row.label}")
         table.attempt(row, "it failed while it was checked", table.check)
     table.warm()

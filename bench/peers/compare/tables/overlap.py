@@ -7,11 +7,10 @@ The step multiplies matrices for about 1 ms, which a calibration before the firs
 import itertools
 import time
 
-import in_torch
 import measure as common
 import torch_loop as loop
 
-NAME = "overlap"
+NAME, PACKAGES = "overlap", loop.PACKAGES
 STEP_S = 0.001
 NAMES = ("step alone", "copy on the stream of the step", "copy on a stream of its own", "tokmap")
 
@@ -91,18 +90,14 @@ def answer(steps):
 
 
 def measure(report, tokens, options):
-    in_torch.run_table(report, NAME, tokens, options)
-
-
-def run(report, tokens, options):
     torch = loop.torch_for_tables()
-    if not loop.has_gpu(torch):
+    if not torch.cuda.is_available():
         for name in NAMES:
             report.absent(NAME, name, "no GPU: there is no copy to hide")
         report.answer("Not measured: this machine has no GPU, so there is no copy to overlap with a step.")
         return
     repeats = loop.repeats_of(options)
-    step, seconds = busy_step(torch), loop.pass_seconds(options, repeats * len(NAMES))
+    step, seconds = busy_step(torch), loop.turn_seconds(options, repeats * len(NAMES))
     found = {name: [] for name in NAMES}
     lost = {}
     for done, (_, name) in enumerate(common.turns(NAMES, repeats)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table `pack`: JSONL or Parquet to a synced token file with one vocabulary.
+"""The table `pack`: JSONL to a synced token file with one vocabulary.
 
 Each packer is a process, timed from its start to its end, the sync of its output included. The same process is also
 timed on a single short document: that is its start, with the imports and the reading of the vocabulary. The first rate
@@ -31,20 +31,18 @@ SHORT = "One short document, for which a packer only has to start.\n"
 
 
 def add_arguments(parser):
-    parser.add_argument("--text", help="a JSONL or Parquet file (default: made from this machine's files)")
-    parser.add_argument("--field", default="text", help="the field or column that holds the text")
+    parser.add_argument("--text", help="a JSONL file (default: made from this machine's files)")
+    parser.add_argument("--field", default="text", help="the field that holds the text")
     parser.add_argument("--text-bytes", type=int, default=64 << 20, help="size of the text that is made")
     parser.add_argument("--tokenizer", help="a tokenizer.json or a .tiktoken file")
     parser.add_argument("--pattern", help="the split pattern of a .tiktoken file")
-    parser.add_argument("--threads", type=int, default=0, help="processors of each packer (0: all)")
-    parser.add_argument("--megatron", default="", help="a checkout of Megatron-LM, whose preprocess_data runs")
 
 
 class Input:
     """What a packer reads: files, documents, and bytes of text. documents and bytes are None until they are known."""
 
-    def __init__(self, files, parquet, documents=None, size=None):
-        self.files, self.parquet, self.documents, self.bytes = files, parquet, documents, size
+    def __init__(self, files, documents=None, size=None):
+        self.files, self.documents, self.bytes = files, documents, size
 
 
 class Job:
@@ -53,11 +51,11 @@ class Job:
     def __init__(self, report, options):
         self.report, self.options, self.work = report, options, os.path.join(options.work, NAME)
         os.makedirs(self.work, exist_ok=True)
-        self.field, self.workers = options.field, options.threads or len(os.sched_getaffinity(0))
+        self.field, self.workers = options.field, len(os.sched_getaffinity(0))
         self.python, self.eod, self.width, self.vocabulary = None, None, 2, options.tokenizer
         self.without_end = not self.names_end()
         self.whole, self.cuts, self.count = self.find_input(), {}, 0
-        self.short = Input([os.path.join(self.work, "short.jsonl")], False, 1, len(SHORT))
+        self.short = Input([os.path.join(self.work, "short.jsonl")], 1, len(SHORT))
         with open(self.short.files[0], "w", encoding="utf-8") as file:
             file.write(json.dumps({self.field: SHORT}) + "\n")
 
@@ -75,14 +73,13 @@ class Job:
         if options.text:
             path = os.path.abspath(options.text)
             if not os.path.isfile(path):
-                raise Absent(f"the text {path} is not a file; the packers read one JSONL or Parquet file")
-            with open(path, "rb") as file:
-                return Input([path], file.read(4) == b"PAR1")
+                raise Absent(f"the text {path} is not a file; the packers read one JSONL file")
+            return Input([path])
         path = os.path.join(self.work, "text.jsonl")
         self.report.progress(0, 0, f"making {options.text_bytes / 1e6:.0f} MB of text")
         self.report.note(inputs.make(path, options.text_bytes))
         self.field = "text"
-        return Input([path], False)
+        return Input([path])
 
     def set_vocabulary(self, about):
         """about: what `tokmap pack --json` reports, which names the end of a document and the width of an id."""
@@ -111,20 +108,10 @@ class Job:
             folder = os.path.join(self.work, f"part-{len(self.cuts)}")
             os.makedirs(folder)
             found = driver.ask_script(self.options, self.python, os.path.join(FOLDER, "inputs.py"), {
-                "path": whole.files[0], "parquet": whole.parquet, "field": self.field, "limit": limit,
+                "path": whole.files[0], "field": self.field, "limit": limit,
                 "out": os.path.join(folder, "text"), "parts": parts}, wait=3600)
-            self.cuts[key] = Input(found["files"], whole.parquet, found["documents"], found["bytes"])
+            self.cuts[key] = Input(found["files"], found["documents"], found["bytes"])
         return self.cuts[key]
-
-    def eod_text(self):
-        """The text of the end-of-document token, as tokenizer.json spells it."""
-        with open(self.json, encoding="utf-8") as file:
-            whole = json.load(file)
-        names = {token["id"]: token["content"] for token in whole.get("added_tokens") or []}
-        vocabulary = whole["model"]["vocab"]
-        if self.eod not in names and isinstance(vocabulary, dict):
-            names.update((number, text) for text, number in vocabulary.items())
-        return names.get(self.eod)
 
     def output(self, name):
         self.count += 1
@@ -161,13 +148,13 @@ class Memory:
         return True
 
 
-def run_command(options, command, log, limit, memory=None, more=None):
+def run_command(options, command, log, limit, memory=None):
     """Runs a program to its end. Returns the seconds from its start to its end. Raises driver.Failed."""
     began = time.monotonic()
     with open(log, "wb") as messages:
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages,
-                                       start_new_session=True, env=dict(driver.environment(options), **(more or {})))
+                                       start_new_session=True, env=driver.environment(options))
         except OSError as problem:
             raise driver.Failed(f"{command[0]} cannot be started: {problem.strerror}") from None
         try:
@@ -196,7 +183,7 @@ def _kill(pid):
 
 
 class Packer:
-    """One row. Base of the three kinds of commands; it also knows what the row gets."""
+    """One row. Base of the two kinds of commands; it also knows what the row gets."""
     kind, parts, name = "flat", 1, ""
 
     def __init__(self, job, label):
@@ -216,24 +203,15 @@ class Packer:
         """Packs once. Returns the seconds and, if it was to be kept, the output."""
         job, output = self.job, self.job.output(self.name)
         try:
-            seconds = run_command(job.options, self.command(source, output), output + ".log", limit, memory,
-                                  self.environment())
+            seconds = run_command(job.options, self.command(source, output), output + ".log", limit, memory)
         except driver.Failed as problem:
             if os.path.exists(output + ".absent"):
                 with open(output + ".absent", encoding="utf-8") as file:
                     raise Absent(file.read()) from None
             raise Absent(str(problem)) from None
-        seconds += self.sync(output)
         if not keep:
             job.remove(output)
         return seconds, output
-
-    def environment(self):
-        return {}
-
-    def sync(self, output):
-        """Syncs what a program did not sync. Returns the seconds that took."""
-        return 0.0
 
 
 class Tokmap(Packer):
@@ -243,9 +221,8 @@ class Tokmap(Packer):
         options = self.job.options
         more = ["--pattern", options.pattern] if options.pattern else []
         more += ["--no-eod"] if self.job.without_end else []
-        kind = ["--input-format", "parquet" if source.parquet else "jsonl"]
         return [options.tokmap, "pack", "--json", "-t", self.job.vocabulary, "--field", self.job.field, "-j",
-                str(self.job.workers), *more, *kind, "-o", output, *source.files]
+                str(self.job.workers), *more, "--input-format", "jsonl", "-o", output, *source.files]
 
     def packed(self, output):
         """The report of `tokmap pack --json`."""
@@ -268,16 +245,15 @@ class Peer(Packer):
         self.parts = job.workers if name == "datatrove" else 1
 
     def prepare(self):
-        more = ["pyarrow"] if self.job.whole.parquet else []
-        self.python = setup.Setup(self.job.options, self.job.report).python_with(self.packer.PACKAGES + more,
+        self.python = setup.Setup(self.job.options, self.job.report).python_with(self.packer.PACKAGES,
                                                                                 "pack-" + self.name)
 
     def command(self, source, output):
         job, request = self.job, output + ".request"
         with open(request, "w", encoding="utf-8") as file:
-            json.dump({"inputs": source.files, "parquet": source.parquet, "field": job.field, "json": job.json,
-                       "ranks": job.ranks, "pattern": job.pattern, "eod": job.eod, "width": job.width,
-                       "workers": job.workers, "output": output}, file)
+            json.dump({"inputs": source.files, "field": job.field, "json": job.json, "ranks": job.ranks,
+                       "pattern": job.pattern, "eod": job.eod, "width": job.width, "workers": job.workers,
+                       "output": output}, file)
         return [self.python, os.path.join(FOLDER, "run.py"), self.name, request]
 
     def about(self, output):
@@ -286,71 +262,24 @@ class Peer(Packer):
         return f"{found['about']}; imports and vocabulary: {found['load_s']:.2f} s"
 
 
-class Preprocess(Peer):
-    """tools/preprocess_data.py of a checkout of Megatron-LM that the user named."""
-
-    def __init__(self, job, checkout):
-        super().__init__(job, "megatron")
-        self.label, self.checkout = "Megatron preprocess_data", os.path.abspath(checkout)
-
-    def prepare(self):
-        self.script = os.path.join(self.checkout, "tools", "preprocess_data.py")
-        if not os.path.isfile(self.script):
-            raise Absent(f"--megatron: there is no {self.script}; name a checkout of Megatron-LM")
-        if self.job.whole.parquet:
-            raise Absent("Megatron's preprocess_data reads JSONL only")
-        packages = [*self.packer.PACKAGES, "transformers"]
-        self.python = setup.Setup(self.job.options, self.job.report).python_with(packages, "pack-preprocess")
-        self.folder = os.path.join(self.job.work, "megatron-tokenizer")
-        os.makedirs(self.folder, exist_ok=True)
-        shutil.copy(self.job.json, os.path.join(self.folder, "tokenizer.json"))
-        eod = self.job.eod_text()
-        with open(os.path.join(self.folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
-            json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": eod}, file)
-
-    def command(self, source, output):
-        end = [] if self.job.eod is None else ["--append-eod"]
-        return [self.python, self.script, "--input", source.files[0], "--json-keys", self.job.field,
-                "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", self.folder, *end, "--workers",
-                str(self.job.workers), "--output-prefix", output]
-
-    def environment(self):
-        return {"PYTHONPATH": self.checkout, "HF_HUB_OFFLINE": "1"}
-
-    def sync(self, output):
-        began = time.monotonic()
-        for ending in ("bin", "idx"):
-            made = f"{output}_{self.job.field}_document.{ending}"
-            with open(made, "rb+") as file:
-                os.fsync(file.fileno())
-            os.rename(made, f"{output}.{ending}")
-        return time.monotonic() - began
-
-    def about(self, output):
-        return f"{self.script}, --workers {self.job.workers}, HuggingFaceTokenizer; its checkout is the user's"
-
-
 class Reference:
     """The ids of the first documents by the implementation that defines the vocabulary."""
 
     def __init__(self, job):
         self.job, self.path, self.reason = job, os.path.join(job.work, "reference"), None
         package = "tiktoken" if job.ranks else "tokenizers"
-        more = ["pyarrow"] if job.whole.parquet else []
         try:
-            job.python = setup.Setup(job.options, job.report).python_with(["numpy", package, *more], "pack-reference")
+            job.python = setup.Setup(job.options, job.report).python_with(["numpy", package], "pack-reference")
             job.report.progress(0, 0, f"the ids of the documents by {package}")
-            found = self.ask(do="reference", path=job.whole.files[0], field=job.field, parquet=job.whole.parquet,
-                             limit=CHECKED, out=self.path, json=job.json, ranks=job.ranks, pattern=job.pattern,
+            found = self.ask(do="reference", path=job.whole.files[0], field=job.field, limit=CHECKED,
+                             out=self.path, json=job.json, ranks=job.ranks, pattern=job.pattern,
                              eod=job.eod)
             self.by, self.documents = found["by"], found["documents"]
         except (Absent, driver.Failed) as problem:
             self.reason = f"not compared: the reference ({package}) cannot be had: {problem}"
 
     def ask(self, do, **request):
-        options, path = self.job.options, os.path.join(FOLDER, "ids.py")
-        with driver.Child(options, [self.job.python, path]) as child:
-            return child.ask(do, 3600, **request)
+        return driver.ask_script(self.job.options, self.job.python, os.path.join(FOLDER, "ids.py"), request, 3600, do)
 
     def compare(self, row, output):
         """Reports how the documents of one output compare. Returns whether all are equal, or None."""
@@ -469,7 +398,7 @@ def measure(report, tokens, options):
     if job.python is None:
         job.python = sys.executable
     for name in names:
-        rows.append(Preprocess(job, options.megatron) if name == "megatron" and options.megatron else Peer(job, name))
+        rows.append(Peer(job, name))
     present = []
     for row in rows:
         try:

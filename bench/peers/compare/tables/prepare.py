@@ -28,18 +28,16 @@ class Job(pack.Job):
     """The table's inputs have copies, and each comes in a file for each processor."""
 
     def ask(self, do, **request):
-        options = self.options
-        with driver.Child(options, [self.python, os.path.join(pack.FOLDER, "copies.py")]) as child:
-            return child.ask(do, 3600, **request)
+        return driver.ask_script(self.options, self.python, os.path.join(pack.FOLDER, "copies.py"), request, 3600, do)
 
     def part(self, limit, parts=1):
         key = (limit, parts)
         if key not in self.cuts:
             folder = os.path.join(self.work, f"part-{len(self.cuts)}")
             os.makedirs(folder, exist_ok=True)
-            found = self.ask("make", path=self.whole.files[0], field=self.field, parquet=self.whole.parquet,
-                             limit=limit, out=os.path.join(folder, "text"), parts=parts)
-            self.cuts[key] = pack.Input(found["files"], False, found["documents"], found["bytes"])
+            found = self.ask("make", path=self.whole.files[0], field=self.field, limit=limit,
+                             out=os.path.join(folder, "text"), parts=parts)
+            self.cuts[key] = pack.Input(found["files"], found["documents"], found["bytes"])
             self.cuts[key].copies = found
         return self.cuts[key]
 

@@ -5,15 +5,16 @@ Its usual form ends with the fastest row of its author's machine. Two rows are a
 out what it depends on: the same whole batches without any worker, which for rows of tokens is often torch's best, and
 tokmap.
 """
-import in_torch
+import os
+
 import torch_loop as loop
 
-NAME = "progressive"
+NAME, PACKAGES = "progressive", loop.PACKAGES
 
 
 def variants(tokens, options, gpu):
     """The rows in their order: (variant, step), or (name, reason) for a row that this machine cannot have."""
-    workers = int(loop.setting(options, "workers", 0) or min(2, loop.usable_cores()))
+    workers = int(loop.setting(options, "workers", 0) or min(2, len(os.sched_getaffinity(0))))
     device = "cuda" if gpu else "cpu"
     plain = loop.step_on(device)
     rows = [(loop.TorchVariant("baseline: 0 workers", tokens, num_workers=0), plain)]
@@ -75,12 +76,8 @@ def answer(names, rates):
 
 
 def measure(report, tokens, options):
-    in_torch.run_table(report, NAME, tokens, options)
-
-
-def run(report, tokens, options):
     torch = loop.torch_for_tables()
-    gpu = loop.has_gpu(torch)
+    gpu = torch.cuda.is_available()
     rows = variants(tokens, options, gpu)
     names = [row[0] if isinstance(row[0], str) else row[0].name for row in rows]
     for variant, reason in rows:
@@ -88,11 +85,11 @@ def run(report, tokens, options):
             report.absent(NAME, variant, reason)
     steps = {variant.name: step for variant, step in rows if not isinstance(variant, str)}
 
-    def one(variant, numbers, rows_of_batch, epochs=2, step=None):
-        return loop.run_pass(variant, numbers, rows_of_batch, epochs=epochs, step=step or steps[variant.name])
+    def one(variant, numbers, rows_of_batch, epochs):
+        return loop.run_pass(variant, numbers, rows_of_batch, steps[variant.name], epochs)
 
     found = loop.run_variants(report, NAME, [row[0] for row in rows if not isinstance(row[0], str)], tokens, options,
-                              run=one)
+                              one)
     rates = {name: [each.rate for each in passes] for name, passes in found.items()}
     started = {name: [each.rate_with_start for each in passes] for name, passes in found.items()}
     for (name, speedups, gains), (_, speedups_started, _) in zip(chain(names, rates), chain(names, started)):

@@ -25,6 +25,7 @@ import measure as m
 import setup
 from remote import server
 from report import Absent
+from tables import loaders
 from tokens import Tokens
 
 NAME = "remote"
@@ -63,14 +64,10 @@ METRICS = (("cold_tokens_per_s", "tokens/s", "more"), ("second_tokens_per_s", "t
            ("resume_ms", "ms", "less"))
 
 
-class Row:
+class Row(loaders.Row):
     def __init__(self, label, system, python, cache, more, settings):
-        self.label, self.system, self.python = label, system, python
-        self.cache, self.more, self.settings = cache, more, settings
-        self.values, self.lost = {}, None
-
-    def add(self, metric, value):
-        self.values.setdefault(metric, []).append(value)
+        super().__init__(label, system, python, more)
+        self.cache, self.settings = cache, settings
 
 
 def rows_of(report, options):
@@ -102,28 +99,14 @@ class Peak:
         self.next = time.monotonic() + SAMPLE
 
 
-class Table:
+class Table(loaders.Rows):
     def __init__(self, report, tokens, options, rows):
-        self.report, self.tokens, self.options, self.rows = report, tokens, options, rows
         self.repeats, self.seconds = options.repeats or REPEATS, options.seconds or SECONDS
-        self.done, self.total, self.said = 0, len(rows) * (2 + self.repeats), []
+        super().__init__(NAME, report, tokens, options, rows, 2 + self.repeats)
         self.root = os.path.join(tokens.work, "root")
         self.cache = os.path.join(tokens.work, "cache")
         os.makedirs(os.path.join(self.root, BUCKET))
         self.shared = self.in_shared_memory()
-
-    def step(self, text):
-        self.report.progress(self.done, self.total, text)
-        self.done += 1
-
-    def attempt(self, row, what, function, *arguments):
-        """Calls the function. A row that fails is absent from then on; another one is not affected."""
-        if row.lost is None:
-            try:
-                return function(row, *arguments)
-            except (Absent, driver.Failed) as problem:
-                row.lost = str(problem) if isinstance(problem, Absent) else f"{what}: {problem}"
-        return None
 
     # ---- the data ----
 
@@ -277,26 +260,20 @@ class Table:
         self.results()
 
     def results(self):
-        for row in self.rows:
-            if row.lost is not None:
-                self.report.absent(NAME, row.label, row.lost)
-                continue
-            for metric, unit, better in METRICS:
-                self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
+        present, said = self.report_rows(METRICS), []
         size = self.tokens.count * self.tokens.width
         small = max(HALF, LEAST / size)
         self.report.note(f"The server has {1e3 * DELAY:g} ms of latency and sends {RATE / 1e9:g} GB/s to all of its "
                          f"connections, so no loader gets more than {RATE / self.tokens.width / 1e6:,.0f} M tokens/s "
                          f"of a pass that it fetches. The tokens have {size / 1e9:.3g} GB. A cache holds {small:.0%} "
                          f"of them, or all. A pass that takes more than {self.seconds:g} s ends then.")
-        present = [row for row in self.rows if row.lost is None]
         for share, held in ((HALF, f"{small:.0%} of the"), (ALL, "all")):
             where = f"with a cache for {held} tokens"
             rows = [row for row in present if row.cache == share]
             if rows and rows[0].system.NAME == "tokmap":
                 rows[1:] = [row for row in rows[1:] if row.system is not rows[0].system]
-                self.said.append(m.against(rows, "cold_tokens_per_s", where))
-        self.report.answer(" ".join(filter(None, self.said)) or
+                said.append(m.against(rows, "cold_tokens_per_s", where))
+        self.report.answer(" ".join(filter(None, said)) or
                            "tokmap itself could not be measured; its rows say why.")
 
 

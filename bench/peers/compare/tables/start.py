@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The table `start`: the time to the first batch of 10^9 to 10^13 tokens, by 1 to 64 ranks at once on this machine.
+"""The table `start`: the time to the first batch of 10^9 to 10^13 tokens, by one rank.
 
-The tokens are zeros in sparse files, which need no storage. Each rank is a process. All ranks of a row first import
-what they need, which is a figure of its own; then they are asked at the same time for their first batch, of one size
-after the other, each with a loader that is opened for it. The figure is the time until the last rank has its batch.
+The tokens are zeros in sparse files, which need no storage. The rank is a process, which first imports what it needs,
+which is a figure of its own; then it is asked for its first batch, of one size after the other, each with a loader that
+is opened for it.
 
-Megatron builds an index of samples and shuffles it, and writes both to files: rank 0 first, then the others read them,
-as its training program does with a barrier. That first start and a later one, which finds the files, are two rows.
-torch's DataLoader shuffles a list of all windows in each rank (RandomSampler, DistributedSampler).
+Megatron builds an index of samples and shuffles it, and writes both to files. That first start and a later one, which
+finds the files, are two rows. torch's DataLoader shuffles a list of all windows (RandomSampler).
 
 Nothing is extrapolated. A size is left out if the size before it shows that it cannot be measured: it took more than a
-tenth of --seconds (default 60), or its ranks took more than a twentieth of the memory that is available, so that ten
-times as much would take half of it. Then the row says so. So does a row whose ranks would take half of the memory by
-what they import.
+tenth of --seconds (default 60), or more than a twentieth of the memory that is available, so that ten times as much
+would take half of it. Then the row says so.
 """
 import os
 import shutil
@@ -29,14 +27,12 @@ import setup
 from report import Absent
 
 NAME = "start"
-RANKS = (1, 8, 64)
 REPEATS, SECONDS = 3, 60
 MAGIC = b"MMIDIDX\0\0"
 
 
 def add_arguments(parser):
     parser.add_argument("--sparse", action="append", default=[], help="TOKENS=DATASET, once for each size")
-    parser.add_argument("--at-once", default=",".join(map(str, RANKS)), help="numbers of ranks")
 
 
 def shards_of(name):
@@ -56,9 +52,9 @@ class Tokmap:
         import tokmap
         self.tokmap = tokmap
 
-    def first(self, data, rank, world, seq_len, rows, cache, count):
-        run = self.tokmap.Run(data=data, seq_len=seq_len, batch=rows * world, seed=1)
-        loader = run.loader(rank=rank, world=world, dtype="int64", framework="dlpack")
+    def first(self, data, seq_len, rows, cache):
+        run = self.tokmap.Run(data=data, seq_len=seq_len, batch=rows, seed=1)
+        loader = run.loader(rank=0, world=1, dtype="int64", framework="dlpack")
         batch = loader.next()
         shape = batch.count, batch.seq_len
         loader.close()
@@ -71,12 +67,12 @@ class Torch:
     def load(self):
         import numpy
         import torch
-        import torch.utils.data.distributed
+        import torch.utils.data
         self.numpy, self.torch = numpy, torch
         torch.set_num_threads(1)
 
-    def first(self, data, rank, world, seq_len, rows, cache, count):
-        numpy, utils = self.numpy, self.torch.utils.data
+    def first(self, data, seq_len, rows, cache):
+        numpy, torch = self.numpy, self.torch
         parts = [numpy.memmap(path, numpy.uint16, "r") for path in shards_of(data)]
         windows = [(len(part) - 1) // seq_len for part in parts]
 
@@ -92,10 +88,7 @@ class Torch:
                         number, part = number - windows[part], part + 1
                     found[row] = parts[part][number * seq_len:number * seq_len + seq_len + 1]
                 return found
-        dataset, torch = Windows(), self.torch
-        sampler = utils.distributed.DistributedSampler(dataset, world, rank) if world > 1 else None
-        loader = utils.DataLoader(dataset, rows, shuffle=sampler is None, sampler=sampler,
-                                  collate_fn=lambda found: torch.from_numpy(found))
+        loader = torch.utils.data.DataLoader(Windows(), rows, shuffle=True, collate_fn=torch.from_numpy)
         return tuple(next(iter(loader))[:, 1:].shape)
 
 
@@ -108,7 +101,7 @@ class Megatron:
         self.core, self.torch = megatron.core.datasets, torch
         torch.set_num_threads(1)
 
-    def first(self, data, rank, world, seq_len, rows, cache, count):
+    def first(self, data, seq_len, rows, cache):
         from megatron.core.datasets.indexed_dataset import IndexedDataset
         from megatron.core.datasets.utils import Split
         import numpy
@@ -120,7 +113,7 @@ class Megatron:
         documents = IndexedDataset(data, mmap=True)
         numbers = numpy.arange(len(documents.sequence_lengths), dtype=numpy.int32)
         dataset = module.GPTDataset(documents, data, numbers, None, Split.train, config)
-        found = self.torch.stack([dataset[(rank * rows + row) % len(dataset)]["tokens"] for row in range(rows)])
+        found = self.torch.stack([dataset[row % len(dataset)]["tokens"] for row in range(rows)])
         return tuple(found.shape)
 
 
@@ -133,7 +126,7 @@ class Named:
 SYSTEMS = {"tokmap": Tokmap, "torch": Torch, "megatron": Megatron}
 LABELS = {"tokmap": "tokmap", "torch": "torch DataLoader, shuffled", "megatron": "Megatron GPTDataset, first start"}
 AGAIN = "Megatron GPTDataset, its index exists"
-PACKAGES = {"tokmap": [], "torch": ["numpy", "torch"], "megatron": ["numpy", "torch", "megatron-core"]}
+NEEDS = {"tokmap": [], "torch": ["numpy", "torch"], "megatron": ["numpy", "torch", "megatron-core"]}
 
 
 class Rank:
@@ -150,11 +143,10 @@ class Rank:
     def do_first(self, **request):
         import resource
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        began = time.monotonic()
         shape = self.system.first(**request)
         at = time.monotonic()
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {"at": at, "seconds": at - began, "bytes": 1024 * max(0, after - before), "shape": shape}
+        return {"at": at, "bytes": 1024 * max(0, after - before), "shape": shape}
 
 
 # ---- the table ----
@@ -181,54 +173,17 @@ def write_index(path, counts):
         array.array("q", range(len(sizes) + 1)).tofile(file)
 
 
-class Group:
-    """The ranks of one system that work at once."""
-
-    def __init__(self, options, python, system, count):
-        self.options, self.system, self.count = options, system, count
-        self.ranks = [driver.Child(options, [python, os.path.abspath(__file__)]) for _ in range(count)]
-        for rank in self.ranks:
-            rank.send("load", system=system)
-        ended = [rank.answer(driver.WAIT + 10 * count)["at"] for rank in self.ranks]
-        self.load_s = max(ended) - min(rank.started for rank in self.ranks)
-        self.rank_bytes = meter.memory_bytes([self.ranks[0].pid])
-
-    def first(self, data, tokens, cache, leader):
-        """The seconds until the last rank has its first batch, and the most memory of a rank. leader: rank 0 is asked
-        before the others, as a barrier would do it."""
-        began, found = time.monotonic(), []
-        groups = [self.ranks[:1], self.ranks[1:]] if leader else [self.ranks]
-        for ranks in groups:
-            for rank in ranks:
-                rank.send("first", data=data, rank=self.ranks.index(rank), world=self.count,
-                          seq_len=self.options.seq_len, rows=self.options.rows, cache=cache, count=tokens)
-            found += [rank.answer(10 * (self.options.seconds or SECONDS)) for rank in ranks]
-        wanted = [self.options.rows, self.options.seq_len]
-        wrong = [one["shape"] for one in found if one["shape"] != wanted]
-        if wrong:
-            raise driver.Failed(f"a first batch has the shape {wrong[0]}, not {wanted}")
-        return max(one["at"] for one in found) - began, max(one["bytes"] for one in found)
-
-    def close(self):
-        for rank in self.ranks:
-            rank.kill()
-
-
 class Table:
     def __init__(self, report, options):
         self.report, self.options = report, options
         self.seconds, self.repeats = options.seconds or SECONDS, options.repeats or REPEATS
         self.values, self.absent, self.cache = {}, {}, 0
-        self.loaded = {}  # the bytes of a rank that is alone, by system, after its imports
         self.sizes = []
         for text in options.sparse:
             count, _, name = text.partition("=")
             self.sizes.append((int(count), name))
         self.folder = os.path.join(options.work, NAME)
         os.makedirs(self.folder, exist_ok=True)
-
-    def label(self, system, count, what=None):
-        return f"{what or LABELS[system]}, {count} rank{'s' if count > 1 else ''}"
 
     def data_of(self, system, tokens, name):
         """The name under which the system opens the data; makes Megatron's index."""
@@ -243,55 +198,53 @@ class Table:
             write_index(prefix + ".idx", os.path.getsize(shards[0]) // 2)
         return prefix
 
-    def run(self, system, python, count):
+    def first(self, child, data, cache):
+        """The seconds until the rank has its first batch, and the memory that this took."""
+        began, wanted = time.monotonic(), [self.options.rows, self.options.seq_len]
+        found = child.ask("first", 10 * self.seconds, data=data, seq_len=wanted[1], rows=wanted[0], cache=cache)
+        if found["shape"] != wanted:
+            raise driver.Failed(f"a first batch has the shape {found['shape']}, not {wanted}")
+        return found["at"] - began, found["bytes"]
+
+    def run(self, system, python):
         """One repeat of a row: all sizes, in their order."""
-        needed, memory = count * self.loaded.get(system, 0), available_bytes()
-        if needed > memory / 2:
-            raise driver.Failed(f"what {count} ranks import takes up to {needed / 1e9:.1f} GB, more than half of the "
-                                f"{memory / 1e9:.1f} GB that are available")
-        group = Group(self.options, python, system, count)
-        if count == 1:
-            self.loaded[system] = group.rank_bytes
-        try:
-            self.add(self.label(system, count), "imports", group.load_s)
+        with driver.Child(self.options, [python, os.path.abspath(__file__)]) as child:
+            self.add(LABELS[system], "imports", child.ask("load", system=system)["at"] - child.started)
             reason = None
             for tokens, name in self.sizes:
                 metric = f"{tokens:.0e}".replace("+", "")
-                if (system, count, metric) in self.absent:
+                if (system, metric) in self.absent:
                     continue
                 reason = reason or (None if name else "this file system cannot hold a file of that size")
                 if reason is None:
-                    reason = self.one(group, system, count, tokens, name, metric)
+                    reason = self.one(child, system, tokens, name, metric)
                     continue
-                self.absent[system, count, metric] = reason
-        finally:
-            group.close()
+                self.absent[system, metric] = reason
 
-    def one(self, group, system, count, tokens, name, metric):
+    def one(self, child, system, tokens, name, metric):
         """One size. Returns the reason for which the next one cannot be measured, or None."""
         try:
             data = self.data_of(system, tokens, name)
         except Absent as problem:
-            self.absent[system, count, metric] = str(problem)
+            self.absent[system, metric] = str(problem)
             return str(problem)
         self.cache += 1
         cache = os.path.join(self.folder, f"cache-{self.cache}")
         memory = available_bytes()
-        took, used = group.first(data, tokens, cache, system == "megatron")
-        self.add(self.label(system, count), metric, took)
+        took, used = self.first(child, data, cache)
+        self.add(LABELS[system], metric, took)
         if system == "megatron":
-            again, _ = group.first(data, tokens, cache, False)
-            self.add(self.label(system, count, AGAIN), metric, again)
+            self.add(AGAIN, metric, self.first(child, data, cache)[0])
             shutil.rmtree(cache, ignore_errors=True)
         if took > self.seconds / 10:
             return f"{metric} took {took:.1f} s, more than a tenth of {self.seconds:g} s (--seconds)"
-        if used * count > memory / 20:
-            return (f"{metric} took {used * count / 1e9:.1f} GB, more than a twentieth of the {memory / 1e9:.1f} GB "
-                    f"that are available")
+        if used > memory / 20:
+            return (f"{metric} took {used / 1e9:.1f} GB, more than a twentieth of the {memory / 1e9:.1f} GB that are "
+                    f"available")
         return None
 
     def add(self, row, metric, value):
-        self.values.setdefault(row, {}).setdefault(metric, []).append(value)
+        self.values.setdefault(row + ", 1 rank", {}).setdefault(metric, []).append(value)
 
     def print(self):
         for row, metrics in self.values.items():
@@ -299,9 +252,9 @@ class Table:
                 unit = "s" if metric == "imports" else "ms"
                 self.report.row(NAME, row, metric, unit, "less", [value * (1 if unit == "s" else 1e3)
                                                                  for value in values])
-        for (system, count, metric), reason in self.absent.items():
-            if (self.label(system, count), metric) not in [(row, m) for row, all in self.values.items() for m in all]:
-                self.report.note(f"{self.label(system, count)}: {metric} tokens were not measured: {reason}.")
+        for (system, metric), reason in self.absent.items():
+            if metric not in self.values.get(LABELS[system] + ", 1 rank", {}):
+                self.report.note(f"{LABELS[system]}: {metric} tokens were not measured: {reason}.")
 
 
 def measure(report, tokens, options):
@@ -317,53 +270,42 @@ def measure(report, tokens, options):
         if system != "tokmap" and system not in wanted:
             continue
         try:
-            python = environments.python_with(PACKAGES[system], "start-" + system)
-            rows += [(system, python, count) for count in map(int, options.at_once.split(","))]
+            rows.append((system, environments.python_with(NEEDS[system], "start-" + system)))
         except Absent as problem:
             report.absent(NAME, LABELS[system], problem)
     lost = set()
-    for done, (_, (system, python, count)) in enumerate(meter.turns(rows, table.repeats)):
-        report.progress(done, table.repeats * len(rows), table.label(system, count))
-        if (system, count) in lost or system in lost:
+    for done, (_, (system, python)) in enumerate(meter.turns(rows, table.repeats)):
+        report.progress(done, table.repeats * len(rows), LABELS[system])
+        if system in lost:
             continue
         try:
-            table.run(system, python, count)
-        except Absent as problem:
-            lost.add(system)
-            report.absent(NAME, LABELS[system], problem)
-        except driver.Failed as problem:
+            table.run(system, python)
+        except (Absent, driver.Failed) as problem:
             if system == "tokmap":
                 raise
-            lost.add((system, count))
-            report.absent(NAME, table.label(system, count), problem)
+            lost.add(system)
+            report.absent(NAME, LABELS[system], problem)
     table.print()
-    for system in dict.fromkeys(system for system, _, _ in rows):
+    for system, _ in rows:
         report.about(LABELS[system], ABOUT[system])
-    report.note(f"A figure is the time until the last rank has its first batch of {options.rows} rows of "
-                f"{options.seq_len} tokens, imports not included; the first size includes what a system does "
-                f"once in a process. All tokens are zeros in sparse files.")
+    report.note(f"A figure is the time until a rank has its first batch of {options.rows} rows of {options.seq_len} "
+                f"tokens, imports not included; the first size includes what a system does once in a process. All "
+                f"tokens are zeros in sparse files.")
     answer(report, table)
 
 
 ABOUT = {"tokmap": "Run(...).loader(): shuffled windows; nothing is built or read but the index's sections",
-         "torch": "DataLoader without workers over np.memmap, __getitems__ returns whole batches; shuffle=True with one "
-                  "rank, DistributedSampler with more",
-         "megatron": "GPTDataset, one epoch, no attention mask; rank 0 builds the index and writes it, then the others "
-                     "read it; documents of 2^20 tokens"}
+         "torch": "DataLoader without workers over np.memmap, __getitems__ returns whole batches; shuffle=True",
+         "megatron": "GPTDataset, one epoch, no attention mask; it builds the index and writes it; documents of 2^20 "
+                     "tokens"}
 
 
 def answer(report, table):
-    ours = table.values.get(table.label("tokmap", 1), {})
+    ours = table.values.get(LABELS["tokmap"] + ", 1 rank", {})
     sizes = [metric for metric in ours if metric != "imports"]
-    if not sizes:
-        return
-    first, last = sizes[0], sizes[-1]
-    slowest = max(max(values) for count in table.options.at_once.split(",")
-                  for metric, values in table.values.get(table.label("tokmap", int(count)), {}).items()
-                  if metric != "imports")
-    one, two = (1e3 * statistics.median(ours[metric]) for metric in (first, last))
-    report.answer(f"tokmap's first batch takes {one:.1f} ms at {first} tokens and {two:.1f} ms at {last}, and at most "
-                  f"{slowest:.2f} s until the last of {max(map(int, table.options.at_once.split(',')))} ranks has it.")
+    if sizes:
+        first, last = (f"{1e3 * statistics.median(ours[size]):.1f} ms at {size}" for size in (sizes[0], sizes[-1]))
+        report.answer(f"tokmap's first batch takes {first} tokens and {last}.")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
  * contains gets the model's id, any other gets the next number after the model's count of tokens.
  *
  * A byte-level file of BPE is recognized by its ByteLevel step. In every other file the BPE merges characters
- * (hf_characters.h).
+ * (hf_engines.h).
  */
 #include "hf_file.h"
 
@@ -18,19 +18,13 @@
 
 #include "common/error.h"
 #include "engine/pipeline.h"
-#include "hf_bpe_words.h"
-#include "hf_characters.h"
-#include "hf_decoder.h"
-#include "hf_fingerprint.h"
+#include "hf_engines.h"
 #include "hf_frame.h"
+#include "hf_join.h"
 #include "hf_model.h"
 #include "hf_parts.h"
-#include "hf_pretokenizer.h"
-#include "hf_unigram.h"
-#include "hf_wordpiece.h"
 #include "vocabulary/byte_level.h"
-#include "vocabulary/special_file.h"
-#include "vocabulary/vocabulary_name.h"
+#include "vocabulary/vocabulary_file.h"
 
 #define ADDED_MOST (1u << 20)               /* entries of "added_tokens" */
 #define NORMALIZED_FREE (UINT64_C(4) << 20) /* see normalized_most() */
@@ -148,10 +142,8 @@ static bool added_normalize(struct reading *reading, struct normalizer_state *st
     if (file->status || (normal == token->text && bytes == token->bytes))
         return !file->status;
     uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
-    if (!copy) {
-        file->status = error_set_memory(file->error, "added tokens", bytes);
-        return false;
-    }
+    if (!copy)
+        return json_file_memory(file, "added tokens", bytes);
     memcpy(copy, normal, bytes);
     *made = copy;
     *made_bytes = (uint32_t)bytes;
@@ -403,7 +395,7 @@ static bool bytes_join(struct reading *reading)
     return !file->status;
 }
 
-/* Makes the engine and what it needs of the normalizer and the pre-tokenizer. plain: see hf_characters.h. */
+/* Makes the engine and what it needs of the normalizer and the pre-tokenizer. plain: see hf_engines.h. */
 static bool engine_join(struct reading *reading, bool plain)
 {
     switch (reading->kind) {
@@ -449,10 +441,8 @@ static bool join(struct reading *reading)
     if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
         (parts->decoder_given && !added_hidden(reading)))
         return false;
-    if (plain && !hf_characters_spaces(&parts->normalizer, reading->added.tokens, reading->added.count)) {
-        reading->file.status = error_set_memory(reading->file.error, "a normalizer", 4);
-        return false;
-    }
+    if (plain && !hf_characters_spaces(&parts->normalizer, reading->added.tokens, reading->added.count))
+        return json_file_memory(&reading->file, "a normalizer", 4);
     if (!added_build(reading))
         return false;
     parts->vocabulary = reading->model.vocabulary.ids;
@@ -489,9 +479,7 @@ enum tokmap_status hf_text_open(struct tokenizer **tokenizer, const struct hf_te
     const bool good = json_file_begin(&reading->file, text->path, text->text, (size_t)text->count, error) &&
                       file_parse(reading) && join(reading);
     enum tokmap_status status = json_file_status(&reading->file);
-    if (!status && !good)
-        status = error_set(error, TOKMAP_ERROR_INTERNAL, text->path, TOKMAP_NO_OFFSET,
-                           "the file was refused without a reason; please report this");
+    assert(good == !status);
     reading->parts.form = text->form;
     status = vocabulary_end(tokenizer, status, &reading->parts, text->path, options, error);
     hf_model_free(&reading->model);

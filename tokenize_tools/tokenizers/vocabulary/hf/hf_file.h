@@ -5,7 +5,7 @@
  * The file describes the tokenizer by its parts: normalizer, pre-tokenizer, model, post-processor and added tokens.
  * Which language model it belongs to does not matter. A byte-level model is encoded by bpe_model; a model whose BPE
  * merges characters, as SentencePiece's does, by the engine of sp_engine.h; WordPiece and WordLevel by that of
- * wp_engine.h. A field that would change ids in a way that
+ * wp_encode.h. A field that would change ids in a way that
  * tokmap does not reproduce exactly is refused by its name.
  */
 #ifndef TOKMAP_VOCABULARY_HF_HF_FILE_H

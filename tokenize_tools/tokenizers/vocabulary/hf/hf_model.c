@@ -129,13 +129,38 @@ static const char *space_skip(const char *at, const char *end)
     return at;
 }
 
-/* Returns a scan of the same text from another place on, in the same container, where an element or a comma follows. */
-static struct json_scan scan_from(const struct json_scan *scan, const char *at)
+/* What the second thread reads. */
+struct second {
+    struct json_file file;
+    const char *begin; /* place in the text of the first thread where it begins */
+    struct os_thread *thread;
+    uint32_t unwanted;
+    bool good; /* result: it has come to the end without a fault */
+};
+
+/* Starts the second thread at another place of the same container, where an element or a comma follows. Returns false
+ * if it is not started. */
+static bool second_start(struct second *second, const struct json_file *file, const char *begin, const char *name,
+                         void (*run)(void *user), void *user)
 {
-    struct json_scan from = *scan;
-    from.at = at;
-    from.fresh = false;
-    return from;
+    second->file.path = file->path;
+    second->file.scan = file->scan;
+    second->file.scan.at = second->begin = begin;
+    second->file.scan.fresh = false;
+    return !os_thread_start(&second->thread, name, run, user);
+}
+
+static void second_wait(struct second *second)
+{
+    os_thread_join(second->thread);
+    second->thread = NULL;
+}
+
+/* Ends the second thread, if it still runs. */
+static void second_stop(struct second *second)
+{
+    __atomic_store_n(&second->unwanted, 1, __ATOMIC_RELAXED);
+    second_wait(second);
 }
 
 /* ---- the vocabulary ---- */
@@ -153,16 +178,12 @@ struct rest_token {
 
 /* The rest of the vocabulary, which the second thread reads. */
 struct tokens_rest {
-    struct json_file file;
+    struct second second;                /* begins at the comma before its first member */
     const struct text_table *vocabulary; /* to which the first thread adds tokens meanwhile */
-    const char *begin;                   /* the comma before its first member */
     uint64_t bytes;                      /* about as many as its members have */
     const char *field;
     struct rest_token *tokens;
     uint32_t count, room;
-    struct os_thread *thread;
-    uint32_t unwanted;
-    bool good;
 };
 
 /* Returns whether members with numbers as values seem to be there. */
@@ -202,7 +223,7 @@ static const char *tokens_guess(const struct json_scan *scan)
 /* Makes room for more tokens: for all, if the others are as long as those that were read. */
 static bool rest_grow(struct tokens_rest *rest)
 {
-    const uint64_t read = max64((uint64_t)(rest->file.scan.at - rest->begin), 1);
+    const uint64_t read = max64((uint64_t)(rest->second.file.scan.at - rest->second.begin), 1);
     const uint64_t guess = max64(2 * (uint64_t)rest->room, rest->count * rest->bytes / read + rest->count / 8);
     const uint32_t room = rest->room ? (uint32_t)min64(guess, BPE_IDS - 1) : 4096;
     struct rest_token *grown = room > rest->room ? os_memory_large(room * sizeof *grown) : NULL;
@@ -220,17 +241,17 @@ static void tokens_run(void *user)
 {
     struct tokens_rest *rest = user;
     struct json_string name;
-    while (json_member(&rest->file.scan, &name)) {
+    while (json_member(&rest->second.file.scan, &name)) {
         if (rest->count == rest->room && !rest_grow(rest))
             return;
         struct rest_token *token = &rest->tokens[rest->count];
-        if (__atomic_load_n(&rest->unwanted, __ATOMIC_RELAXED) ||
-            !token_parse(&rest->file, &name, rest->field, &token->entry))
+        if (__atomic_load_n(&rest->second.unwanted, __ATOMIC_RELAXED) ||
+            !token_parse(&rest->second.file, &name, rest->field, &token->entry))
             return;
         token->hash = text_table_hash(rest->vocabulary, token->entry.text, token->entry.bytes);
         rest->count++;
     }
-    rest->good = !rest->file.scan.fault.reason;
+    rest->second.good = !rest->second.file.scan.fault.reason;
 }
 
 /* Starts the second thread at the comma `begin`. Returns NULL if it is not started. */
@@ -240,13 +261,10 @@ static struct tokens_rest *tokens_start(const struct json_file *file, const stru
     struct tokens_rest *rest = calloc(1, sizeof *rest);
     if (!rest)
         return NULL;
-    rest->file.path = file->path;
-    rest->file.scan = scan_from(&file->scan, begin);
     rest->vocabulary = vocabulary;
-    rest->begin = begin;
     rest->field = field;
     rest->bytes = (uint64_t)(begin - file->scan.at) / FIRST_PARSES * (FIRST_OF - FIRST_PARSES);
-    if (!os_thread_start(&rest->thread, "tokmap-tokens", tokens_run, rest))
+    if (second_start(&rest->second, file, begin, "tokmap-tokens", tokens_run, rest))
         return rest;
     free(rest);
     return NULL;
@@ -256,10 +274,9 @@ static void tokens_free(struct tokens_rest *rest)
 {
     if (!rest)
         return;
-    __atomic_store_n(&rest->unwanted, 1, __ATOMIC_RELAXED);
-    os_thread_join(rest->thread);
+    second_stop(&rest->second);
     free(rest->tokens);
-    json_file_end(&rest->file);
+    json_file_end(&rest->second.file);
     free(rest);
 }
 
@@ -295,19 +312,11 @@ static bool tokens_take(struct json_file *file, struct text_table *vocabulary, c
     return tokens_end(file, vocabulary, &waiting, field);
 }
 
-/* Waits for the second thread. Returns whether it has read the members up to the end of the object without a fault. */
-static bool tokens_fit(struct tokens_rest *rest)
-{
-    os_thread_join(rest->thread);
-    rest->thread = NULL;
-    return rest->good;
-}
-
 /* Adds the tokens that the second thread has read. If one cannot be added, the members up to it are read again, so that
  * the message has its position. */
 static bool tokens_append(struct json_file *file, struct text_table *vocabulary, struct tokens_rest *rest)
 {
-    text_arena_join(&file->arena, &rest->file.arena);
+    text_arena_join(&file->arena, &rest->second.file.arena);
     for (uint32_t i = 0; i < rest->count; i++) {
         const struct text_entry *token = &rest->tokens[i].entry;
         if (rest->count - i > TOKENS_WAITING)
@@ -322,7 +331,7 @@ static bool tokens_append(struct json_file *file, struct text_table *vocabulary,
                 return false;
         return hf_token_refuse(file, vocabulary, token, rest->field, added);
     }
-    file->scan = rest->file.scan;
+    file->scan = rest->second.file.scan;
     return true;
 }
 
@@ -341,8 +350,10 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
     struct tokens_rest *rest = good && begin ? tokens_start(file, vocabulary, field, begin) : NULL;
     const char *stop = rest ? begin : NULL;
     good = good && tokens_take(file, vocabulary, field, stop);
-    if (good && stop && file->scan.at == stop)
-        good = tokens_fit(rest) ? tokens_append(file, vocabulary, rest) : tokens_take(file, vocabulary, field, NULL);
+    if (good && stop && file->scan.at == stop) {
+        second_wait(&rest->second);
+        good = rest->second.good ? tokens_append(file, vocabulary, rest) : tokens_take(file, vocabulary, field, NULL);
+    }
     tokens_free(rest);
     if (!good)
         return false;
@@ -580,13 +591,9 @@ static bool merges_take(struct json_file *file, struct hf_model *model, struct m
 
 /* The rest of the list, which the second thread reads. */
 struct merges_rest {
-    struct json_file file;
+    struct second second;
     struct hf_model model; /* borrows the vocabulary */
     struct merges_place place;
-    const char *begin;
-    struct os_thread *thread;
-    uint32_t unwanted;
-    bool good;
 };
 
 /* Guesses where an element begins: after the quote or bracket that ends another one, and a comma. NULL: no such place
@@ -609,7 +616,8 @@ static const char *rest_guess(const struct json_scan *scan, enum json_kind kind)
 static void rest_run(void *user)
 {
     struct merges_rest *rest = user;
-    rest->good = merges_take(&rest->file, &rest->model, &rest->place, NULL, &rest->unwanted);
+    struct second *second = &rest->second;
+    second->good = merges_take(&second->file, &rest->model, &rest->place, NULL, &second->unwanted);
 }
 
 /* Starts the second thread, if the list is long, and there is a processor for it. Returns NULL if it is not started:
@@ -620,36 +628,25 @@ static struct merges_rest *rest_start(struct json_file *file, const struct hf_mo
     struct merges_rest *rest = begin && os_processors() > 1 ? calloc(1, sizeof *rest) : NULL;
     if (!rest)
         return NULL;
-    rest->file.path = file->path;
-    rest->file.scan = scan_from(&file->scan, begin);
-    rest->begin = begin;
     rest->model.vocabulary = model->vocabulary;
     rest->model.prefix = model->prefix;
     rest->model.merges_begin = begin;
     rest->place.begun = true;
     rest->place.kind = JSON_NOTHING;
-    if (!os_thread_start(&rest->thread, "tokmap-merges", rest_run, rest))
+    if (second_start(&rest->second, file, begin, "tokmap-merges", rest_run, rest))
         return rest;
     free(rest);
     return NULL;
-}
-
-/* Ends the second thread, if it still runs. */
-static void rest_stop(struct merges_rest *rest)
-{
-    __atomic_store_n(&rest->unwanted, 1, __ATOMIC_RELAXED);
-    os_thread_join(rest->thread);
-    rest->thread = NULL;
 }
 
 static void rest_free(struct merges_rest *rest)
 {
     if (!rest)
         return;
-    rest_stop(rest);
+    second_stop(&rest->second);
     free(rest->model.merges);
     bytes_free(&rest->model.results);
-    json_file_end(&rest->file);
+    json_file_end(&rest->second.file);
     free(rest);
 }
 
@@ -658,13 +655,12 @@ static void rest_free(struct merges_rest *rest)
 static bool rest_fits(const struct json_file *file, const struct hf_model *model, const struct merges_place *place,
                       struct merges_rest *rest)
 {
-    if (!place->begun || file->scan.at != rest->begin) {
-        rest_stop(rest);
+    if (!place->begun || file->scan.at != rest->second.begin) {
+        second_stop(&rest->second);
         return false;
     }
-    os_thread_join(rest->thread);
-    rest->thread = NULL;
-    return rest->good && rest->place.kind == place->kind &&
+    second_wait(&rest->second);
+    return rest->second.good && rest->place.kind == place->kind &&
            rest->model.merge_count <= BPE_MERGES - model->merge_count - model->waiting_count;
 }
 
@@ -688,7 +684,7 @@ static bool rest_append(struct json_file *file, struct hf_model *model, const st
         memcpy(model->merges + model->merge_count, rest->model.merges, rest->model.merge_count * sizeof *model->merges);
     model->merge_count = count;
     model->last_result = rest->model.last_result;
-    file->scan = rest->file.scan;
+    file->scan = rest->second.file.scan;
     return true;
 }
 
@@ -699,7 +695,7 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
         return false;
     model->merges_begin = file->scan.at;
     struct merges_rest *rest = rest_start(file, model);
-    bool good = merges_take(file, model, &place, rest ? rest->begin : NULL, NULL);
+    bool good = merges_take(file, model, &place, rest ? rest->second.begin : NULL, NULL);
     if (good && rest && rest_fits(file, model, &place, rest))
         good = rest_append(file, model, rest);
     else if (good && place.begun)

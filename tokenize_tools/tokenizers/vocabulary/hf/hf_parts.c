@@ -6,12 +6,14 @@
 #include "hf_parts.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "text/code_point.h"
-#include "vocabulary/base64.h"
+#include "vocabulary/vocabulary_file.h"
 
 #define NESTED_MOST 8 /* sequences within sequences */
 
@@ -48,6 +50,21 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
                                 field);
     file->scan = start;
     return true;
+}
+
+/* Does the same for a part that may be a Sequence, which `depth` others contain. */
+static bool peek_nested(struct json_file *file, struct text *type, const char *field, uint32_t depth)
+{
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "%s: more than %d sequences are nested", field,
+                                NESTED_MOST);
+    return peek_type(file, type, field);
+}
+
+static bool refuse_type(struct json_file *file, const struct text *type, const char *field)
+{
+    return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "%s.type is '%.*s', which tokmap cannot read", field,
+                            shown(type->count), (const char *)type->bytes);
 }
 
 /* Parses {"String": ...} or {"Regex": ...}. */
@@ -93,6 +110,25 @@ static bool flag(struct json_file *file, bool *value, bool *given)
     return json_bool(&file->scan, value);
 }
 
+static bool copy_text(struct json_file *file, const char *what, const struct text *text, uint8_t **bytes, size_t *count)
+{
+    *bytes = malloc(text->count + 1);
+    if (!*bytes)
+        return json_file_memory(file, what, text->count + 1);
+    memcpy(*bytes, text->bytes, text->count);
+    *count = text->count;
+    return true;
+}
+
+static bool one_character(const struct text *text, uint32_t *code)
+{
+    size_t bytes;
+    if (!text->given || !text->count)
+        return false;
+    *code = code_point_get(text->bytes, &bytes);
+    return bytes == text->count;
+}
+
 /* ---- normalizer ---- */
 
 /* The fields of every kind of normalizer together. */
@@ -119,67 +155,46 @@ static bool replacing_member(struct json_file *file, const struct json_string *n
     return json_skip(&file->scan);
 }
 
-static bool copy_text(struct json_file *file, const struct text *text, uint8_t **bytes, size_t *count)
+static bool replacement_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    *bytes = malloc(text->count + 1);
-    if (!*bytes)
-        return json_file_memory(file, "a normalizer", text->count + 1);
-    memcpy(*bytes, text->bytes, text->count);
-    *count = text->count;
-    return true;
-}
-
-static bool parse_replace(struct json_file *file, struct normalizer_step *step)
-{
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    if (!replacing.pattern.given)
+    if (!replacing->pattern.given)
         return missing(file, "normalizer.Replace.pattern");
-    if (!replacing.content.given)
+    if (!replacing->content.given)
         return missing(file, "normalizer.Replace.content");
-    if (!copy_text(file, &replacing.content, &step->content, &step->content_bytes))
+    if (!copy_text(file, "a normalizer", &replacing->content, &step->content, &step->content_bytes))
         return false;
-    if (!copy_text(file, &replacing.pattern, &step->pattern, &step->pattern_bytes))
+    if (!copy_text(file, "a normalizer", &replacing->pattern, &step->pattern, &step->pattern_bytes))
         return false;
     /* The reference makes a pattern of the text, too: an empty one matches between all characters. */
-    if (replacing.is_regex || !replacing.pattern.count)
-        file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
+    if (replacing->is_regex || !replacing->pattern.count)
+        file->status = regex_new(&step->regex, (const char *)replacing->pattern.bytes, replacing->pattern.count,
                                  REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
     return !file->status;
 }
 
-static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
+static bool prepend_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    return replacing.prepend.given ? copy_text(file, &replacing.prepend, &step->content, &step->content_bytes)
-                                   : missing(file, "normalizer.Prepend.prepend");
+    return replacing->prepend.given
+               ? copy_text(file, "a normalizer", &replacing->prepend, &step->content, &step->content_bytes)
+               : missing(file, "normalizer.Prepend.prepend");
 }
 
-static bool parse_strip(struct json_file *file, struct normalizer_step *step)
+static bool stripping_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    step->strip_left = replacing.left;
-    step->strip_right = replacing.right;
-    return (replacing.left_given || missing(file, "normalizer.Strip.strip_left")) &&
-           (replacing.right_given || missing(file, "normalizer.Strip.strip_right"));
+    step->strip_left = replacing->left;
+    step->strip_right = replacing->right;
+    return (replacing->left_given || missing(file, "normalizer.Strip.strip_left")) &&
+           (replacing->right_given || missing(file, "normalizer.Strip.strip_right"));
 }
 
-static bool parse_precompiled(struct json_file *file, struct normalizer_step *step)
+static bool precompiled_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
 {
-    struct replacing replacing = {0};
-    if (!parse_members(file, replacing_member, &replacing))
-        return false;
-    if (!replacing.map.given)
+    if (!replacing->map.given)
         return missing(file, "normalizer.Precompiled.precompiled_charsmap");
-    uint8_t *bytes = malloc(replacing.map.count / 4 * 3 + 1);
+    uint8_t *bytes = malloc(replacing->map.count / 4 * 3 + 1);
     if (!bytes)
-        return json_file_memory(file, "a normalizer", replacing.map.count);
-    const uint32_t count = base64_decode(bytes, replacing.map.bytes, replacing.map.count);
+        return json_file_memory(file, "a normalizer", replacing->map.count);
+    const uint32_t count = base64_decode(bytes, replacing->map.bytes, replacing->map.count);
     if (count)
         file->status = charsmap_new(&step->map, bytes, count, file->path, "normalizer.Precompiled.precompiled_charsmap",
                                     file->error);
@@ -266,7 +281,8 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
     static const struct {
         const char *name;
         enum normalizer_kind kind;
-        bool (*parse)(struct json_file *file, struct normalizer_step *step); /* NULL: the type has no fields */
+        /* NULL: the type has no fields. */
+        bool (*finish)(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step);
     } kinds[] = {{"NFC", NORMALIZE_NFC, NULL},
                  {"NFD", NORMALIZE_NFD, NULL},
                  {"NFKC", NORMALIZE_NFKC, NULL},
@@ -275,15 +291,12 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
                  {"StripAccents", NORMALIZE_MARKS, NULL},
                  {"Nmt", NORMALIZE_NMT, NULL},
                  {"ByteLevel", NORMALIZE_BYTES, NULL},
-                 {"Prepend", NORMALIZE_PREPEND, parse_prepend},
-                 {"Replace", NORMALIZE_REPLACE, parse_replace},
-                 {"Strip", NORMALIZE_STRIP, parse_strip},
-                 {"Precompiled", NORMALIZE_PRECOMPILED, parse_precompiled}};
+                 {"Prepend", NORMALIZE_PREPEND, prepend_finish},
+                 {"Replace", NORMALIZE_REPLACE, replacement_finish},
+                 {"Strip", NORMALIZE_STRIP, stripping_finish},
+                 {"Precompiled", NORMALIZE_PRECOMPILED, precompiled_finish}};
     struct text type;
-    if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: more than %d sequences are nested",
-                                NESTED_MOST);
-    if (!peek_type(file, &type, "normalizer"))
+    if (!peek_nested(file, &type, "normalizer", depth))
         return false;
     if (is_word(&type, "Sequence")) {
         struct nesting nesting = {"normalizers", normalizer_nested, into, depth};
@@ -295,12 +308,14 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s', which tokmap cannot read",
-                                shown(type.count), (const char *)type.bytes);
+        return refuse_type(file, &type, "normalizer");
     struct normalizer_step *step = step_add(file, normalizer, kinds[kind].kind);
     if (!step)
         return false;
-    return kinds[kind].parse ? kinds[kind].parse(file, step) : json_skip(&file->scan);
+    struct replacing replacing = {0};
+    return kinds[kind].finish
+               ? parse_members(file, replacing_member, &replacing) && kinds[kind].finish(file, &replacing, step)
+               : json_skip(&file->scan);
 }
 
 bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
@@ -364,15 +379,6 @@ static bool split_member(struct json_file *file, const struct json_string *name,
     return json_skip(&file->scan);
 }
 
-static bool one_character(const struct text *text, uint32_t *code)
-{
-    size_t bytes;
-    if (!text->given || !text->count)
-        return false;
-    *code = code_point_get(text->bytes, &bytes);
-    return bytes == text->count;
-}
-
 static bool metaspace_finish(struct json_file *file, const struct split_fields *fields)
 {
     struct hf_split *step = fields->step;
@@ -420,59 +426,43 @@ static bool split_finish(struct json_file *file, struct split_fields *fields)
 static bool step_finish(struct json_file *file, const struct text *type, struct split_fields *fields)
 {
     struct hf_split *step = fields->step;
-    switch (step->kind) {
-    case HF_BYTE_LEVEL:
+    const enum hf_split_kind kind = step->kind;
+    uint32_t ignored;
+    step->behavior = kind == HF_PUNCTUATION || kind == HF_SCRIPTS || kind == HF_FIXED ? SPLIT_ISOLATED : SPLIT_REMOVED;
+    step->invert |= kind == HF_WHITESPACE;
+    if (kind == HF_BYTE_LEVEL)
         return fields->prefix_given || missing(file, "pre_tokenizer.ByteLevel.add_prefix_space");
-    case HF_SPLIT:
-        if (is_word(type, "Split"))
-            return split_finish(file, fields);
-        step->behavior = SPLIT_REMOVED; /* CharDelimiterSplit */
+    if (kind == HF_SPLIT && is_word(type, "Split"))
+        return split_finish(file, fields);
+    if (kind == HF_SPLIT) { /* CharDelimiterSplit */
         step->pattern = fields->replacement.bytes;
         step->pattern_bytes = fields->replacement.count;
-        uint32_t ignored;
         return one_character(&fields->replacement, &ignored) ||
                json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                "pre_tokenizer.CharDelimiterSplit.delimiter must be one "
-                                "character");
-    case HF_DIGITS:
+                                "pre_tokenizer.CharDelimiterSplit.delimiter must be one character");
+    }
+    if (kind == HF_DIGITS) {
         step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
         return fields->individual_given || missing(file, "pre_tokenizer.Digits.individual_digits");
-    case HF_PUNCTUATION:
-        step->behavior = SPLIT_ISOLATED;
+    }
+    if (kind == HF_PUNCTUATION)
         return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
                json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                "pre_tokenizer.Punctuation.behavior is unknown; the file is "
-                                "damaged");
-    case HF_METASPACE:
+                                "pre_tokenizer.Punctuation.behavior is unknown; the file is damaged");
+    if (kind == HF_METASPACE)
         return metaspace_finish(file, fields);
-    case HF_SCRIPTS:
-        step->behavior = SPLIT_ISOLATED;
-        return true;
-    case HF_FIXED:
-        step->behavior = SPLIT_ISOLATED;
-        return step->length ||
-               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
-    case HF_WHITESPACE:
-        step->behavior = SPLIT_REMOVED;
-        step->invert = true;
-        return true;
-    case HF_WHITESPACE_SPLIT:
-    default:
-        step->behavior = SPLIT_REMOVED;
-        return true;
-    }
+    return kind != HF_FIXED || step->length ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
 }
 
-/* Appends the steps of a BertPreTokenizer: a WhitespaceSplit, and then a Punctuation. */
-static bool bert_splits(struct json_file *file, struct hf_splits *splits)
+static bool splits_add(struct json_file *file, struct hf_splits *splits, struct hf_split step)
 {
-    if (splits->count + 2 > PRETOKENIZER_STEPS_MOST)
+    if (splits->count == PRETOKENIZER_STEPS_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
                                 "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
                                 PRETOKENIZER_STEPS_MOST);
-    splits->steps[splits->count++] = (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED};
-    splits->steps[splits->count++] = (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED};
-    return json_skip(&file->scan);
+    splits->steps[splits->count++] = step;
+    return true;
 }
 
 static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
@@ -487,34 +477,26 @@ static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
                  {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT},
                  {"UnicodeScripts", HF_SCRIPTS},   {"FixedLength", HF_FIXED}};
     struct text type;
-    if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: more than %d sequences are nested",
-                                NESTED_MOST);
-    if (!peek_type(file, &type, "pre_tokenizer"))
+    if (!peek_nested(file, &type, "pre_tokenizer", depth))
         return false;
     if (is_word(&type, "Sequence")) {
         struct nesting nesting = {"pretokenizers", splits_nested, into, depth};
         return parse_members(file, nesting_member, &nesting);
     }
     if (is_word(&type, "BertPreTokenizer"))
-        return bert_splits(file, splits);
+        return splits_add(file, splits, (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED}) &&
+               splits_add(file, splits, (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED}) &&
+               json_skip(&file->scan);
     size_t kind = 0;
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "pre_tokenizer.type is '%.*s', which tokmap cannot read", shown(type.count),
-                                (const char *)type.bytes);
-    if (splits->count == PRETOKENIZER_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
-                                PRETOKENIZER_STEPS_MOST);
-    struct hf_split *step = &splits->steps[splits->count++];
-    memset(step, 0, sizeof *step);
-    step->kind = kinds[kind].kind;
-    step->use_regex = step->split = true;
-    step->length = 5; /* the default of the reference */
-    struct split_fields fields = {.step = step};
+        return refuse_type(file, &type, "pre_tokenizer");
+    /* 5 is the default of the reference. */
+    if (!splits_add(file, splits,
+                    (struct hf_split){.kind = kinds[kind].kind, .use_regex = true, .split = true, .length = 5}))
+        return false;
+    struct split_fields fields = {.step = &splits->steps[splits->count - 1]};
     return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
 }
 
@@ -522,4 +504,295 @@ bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
 {
     assert(!file->status && splits->count <= PRETOKENIZER_STEPS_MOST);
     return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : splits_nested(file, splits, 0);
+}
+
+/* ---- decoder ----
+ *
+ * A step that is refused ends the parsing of the decoder. What the file has after the decoder is parsed as usual. */
+
+/* The fields of every kind of step together. */
+struct decoder_fields {
+    struct text type, pattern, content, suffix, prefix, pad_token, delimiter, replacement, scheme;
+    struct text decoders; /* only `given` is used */
+    uint64_t start, stop;
+    bool is_regex, start_given, stop_given, cleanup, cleanup_given, prefix_space, prefix_space_given;
+};
+
+struct decoder_parsing {
+    struct json_file *file;
+    struct pipeline_parts *parts;
+};
+
+/* Notes why the decoder cannot be reproduced. Always returns false. */
+__attribute__((format(printf, 2, 3))) static bool refuse(struct decoder_parsing *parsing, const char *format, ...)
+{
+    char *into = parsing->parts->decoder.refused;
+    const size_t room = sizeof parsing->parts->decoder.refused;
+    if (into[0])
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vsnprintf(into, room, format, arguments);
+    va_end(arguments);
+    if (written >= 0 && (size_t)written < room)
+        (void)snprintf(into + written, room - (size_t)written, "; print ids instead of text");
+    return false;
+}
+
+/* Parses a text. A value of another kind is skipped and not given, as if the field were missing. */
+static bool text_parse(struct json_file *file, struct text *text)
+{
+    return json_kind(&file->scan) == JSON_STRING ? parse_text(file, text) : json_skip(&file->scan);
+}
+
+static bool number_parse(struct json_file *file, uint64_t *number, bool *given)
+{
+    if (json_kind(&file->scan) != JSON_NUMBER)
+        return json_skip(&file->scan);
+    *given = true;
+    return json_unsigned(&file->scan, number);
+}
+
+static bool flag_parse(struct json_file *file, bool *value, bool *given)
+{
+    if (json_kind(&file->scan) != JSON_TRUE && json_kind(&file->scan) != JSON_FALSE)
+        return json_skip(&file->scan);
+    *given = true;
+    return json_bool(&file->scan, value);
+}
+
+/* Parses {"String": ...} or {"Regex": ...}. */
+static bool pattern_parse(struct json_file *file, struct decoder_fields *fields)
+{
+    struct json_string name;
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_skip(&file->scan);
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
+        fields->is_regex = json_name_is(&name, "Regex");
+        const bool known = fields->is_regex || json_name_is(&name, "String");
+        if (!(known ? text_parse(file, &fields->pattern) : json_skip(&file->scan)))
+            return false;
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool decoder_field_parse(struct json_file *file, const struct json_string *name, struct decoder_fields *fields)
+{
+    static const char *const names[] = {
+        "type", "content", "suffix", "prefix", "pad_token", "word_delimiter_token", "replacement", "prepend_scheme"};
+    struct text *const texts[] = {&fields->type,      &fields->content,   &fields->suffix,      &fields->prefix,
+                                  &fields->pad_token, &fields->delimiter, &fields->replacement, &fields->scheme};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (json_name_is(name, names[i]))
+            return text_parse(file, texts[i]);
+    if (json_name_is(name, "pattern"))
+        return pattern_parse(file, fields);
+    if (json_name_is(name, "start"))
+        return number_parse(file, &fields->start, &fields->start_given);
+    if (json_name_is(name, "stop"))
+        return number_parse(file, &fields->stop, &fields->stop_given);
+    if (json_name_is(name, "cleanup"))
+        return flag_parse(file, &fields->cleanup, &fields->cleanup_given);
+    if (json_name_is(name, "add_prefix_space"))
+        return flag_parse(file, &fields->prefix_space, &fields->prefix_space_given);
+    if (json_name_is(name, "decoders"))
+        fields->decoders.given = json_kind(&file->scan) == JSON_ARRAY;
+    return json_skip(&file->scan);
+}
+
+/* Parses all fields of the object that begins at the current position. */
+static bool decoder_fields_parse(struct json_file *file, struct decoder_fields *fields)
+{
+    struct json_string name;
+    memset(fields, 0, sizeof *fields);
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
+        if (!decoder_field_parse(file, &name, fields))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+static bool lacks(struct decoder_parsing *parsing, const char *field)
+{
+    return refuse(parsing, "the file's field decoder.%s is missing or of a wrong kind", field);
+}
+
+static bool replace_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+{
+    struct tokmap_error error;
+    if (!fields->pattern.given)
+        return lacks(parsing, "Replace.pattern");
+    if (!fields->content.given)
+        return lacks(parsing, "Replace.content");
+    if (!copy_text(parsing->file, "a decoder", &fields->content, &step->content, &step->content_bytes) ||
+        !copy_text(parsing->file, "a decoder", &fields->pattern, &step->pattern, &step->pattern_bytes))
+        return false;
+    if (!fields->is_regex)
+        return fields->pattern.count ||
+               refuse(parsing, "the file's field decoder.Replace.pattern is empty, which tokmap cannot reproduce");
+    const enum tokmap_status status =
+        regex_new(&step->regex, (const char *)fields->pattern.bytes, fields->pattern.count, REGEX_ONIGURUMA, NULL,
+                  "decoder.Replace.pattern", &error);
+    if (status == TOKMAP_ERROR_MEMORY)
+        return json_file_memory(parsing->file, "a decoder", fields->pattern.count);
+    return !status || refuse(parsing, "%.160s", error.message);
+}
+
+static bool strip_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+{
+    step->start = fields->start;
+    step->stop = fields->stop;
+    if (!fields->start_given)
+        return lacks(parsing, "Strip.start");
+    if (!fields->stop_given)
+        return lacks(parsing, "Strip.stop");
+    return one_character(&fields->content, &step->character) || lacks(parsing, "Strip.content");
+}
+
+static bool metaspace_make(struct decoder_parsing *parsing, const struct decoder_fields *fields,
+                           struct decode_step *step)
+{
+    const bool never = is_word(&fields->scheme, "never");
+    step->prepends = !never;
+    if (fields->scheme.given && !never && !is_word(&fields->scheme, "first") && !is_word(&fields->scheme, "always"))
+        return lacks(parsing, "Metaspace.prepend_scheme");
+    if (fields->prefix_space_given && !fields->prefix_space && step->prepends)
+        return refuse(parsing, "the file's field decoder.Metaspace.add_prefix_space is false, but prepend_scheme is "
+                               "not 'never'; the reference refuses that, too");
+    return one_character(&fields->replacement, &step->character) || lacks(parsing, "Metaspace.replacement");
+}
+
+static bool wordpiece_make(struct decoder_parsing *parsing, const struct decoder_fields *fields,
+                           struct decode_step *step)
+{
+    step->cleanup = fields->cleanup;
+    if (!fields->prefix.given)
+        return lacks(parsing, "WordPiece.prefix");
+    return fields->cleanup_given
+               ? copy_text(parsing->file, "a decoder", &fields->prefix, &step->pattern, &step->pattern_bytes)
+               : lacks(parsing, "WordPiece.cleanup");
+}
+
+static bool ctc_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+{
+    step->cleanup = fields->cleanup;
+    if (!fields->pad_token.given)
+        return lacks(parsing, "CTC.pad_token");
+    if (!fields->delimiter.given)
+        return lacks(parsing, "CTC.word_delimiter_token");
+    if (!fields->cleanup_given)
+        return lacks(parsing, "CTC.cleanup");
+    return copy_text(parsing->file, "a decoder", &fields->pad_token, &step->pattern, &step->pattern_bytes) &&
+           copy_text(parsing->file, "a decoder", &fields->delimiter, &step->content, &step->content_bytes);
+}
+
+static bool bpe_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+{
+    return fields->suffix.given
+               ? copy_text(parsing->file, "a decoder", &fields->suffix, &step->pattern, &step->pattern_bytes)
+               : lacks(parsing, "BPEDecoder.suffix");
+}
+
+static bool decoder_step_add(struct decoder_parsing *parsing, const struct decoder_fields *fields)
+{
+    static const struct {
+        const char *name;
+        enum decode_kind kind;
+        /* NULL: the type has no fields. */
+        bool (*make)(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step);
+    } kinds[] = {{"ByteLevel", DECODE_BYTE_LEVEL, NULL},
+                 {"ByteFallback", DECODE_BYTE_FALLBACK, NULL},
+                 {"Fuse", DECODE_FUSE, NULL},
+                 {"Replace", DECODE_REPLACE, replace_make},
+                 {"Strip", DECODE_STRIP, strip_make},
+                 {"CTC", DECODE_CTC, ctc_make},
+                 {"Metaspace", DECODE_METASPACE, metaspace_make},
+                 {"WordPiece", DECODE_WORDPIECE, wordpiece_make},
+                 {"BPEDecoder", DECODE_BPE, bpe_make}};
+    struct text_decoder *decoder = &parsing->parts->decoder;
+    const struct text *type = &fields->type;
+    size_t kind = 0;
+    while (kind < sizeof kinds / sizeof kinds[0] && !is_word(type, kinds[kind].name))
+        kind++;
+    if (!type->given)
+        return refuse(parsing, "a step of the file's decoder has no \"type\"");
+    if (kind == sizeof kinds / sizeof kinds[0])
+        return refuse(parsing, "the file's decoder.type is '%.*s', which tokmap cannot reproduce", shown(type->count),
+                      (const char *)type->bytes);
+    if (decoder->count == DECODER_STEPS_MOST)
+        return refuse(parsing, "the file's decoder has more than %d steps, which is the most that tokmap can reproduce",
+                      DECODER_STEPS_MOST);
+    struct decode_step *step = &decoder->steps[decoder->count++];
+    memset(step, 0, sizeof *step);
+    step->kind = kinds[kind].kind;
+    return !kinds[kind].make || kinds[kind].make(parsing, fields, step);
+}
+
+static bool decoder_nested(struct decoder_parsing *parsing, uint32_t depth);
+
+/* Parses the decoders of a Sequence, which are somewhere in the object that begins at the current position. */
+static bool decoder_sequence(struct decoder_parsing *parsing, uint32_t depth)
+{
+    struct json_file *file = parsing->file;
+    struct json_string name;
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
+        if (!json_name_is(&name, "decoders")) {
+            json_skip(&file->scan);
+            continue;
+        }
+        for (json_enter_array(&file->scan); json_element(&file->scan);)
+            if (!decoder_nested(parsing, depth + 1))
+                return false;
+    }
+    return !file->scan.fault.reason;
+}
+
+/* Parses one decoder and appends its steps. Returns false if it is refused, or if the JSON is wrong. */
+static bool decoder_nested(struct decoder_parsing *parsing, uint32_t depth)
+{
+    struct json_file *file = parsing->file;
+    struct decoder_fields fields;
+    if (depth > NESTED_MOST)
+        return refuse(parsing, "the file's decoder has more than %d nested sequences", NESTED_MOST);
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return refuse(parsing, "a step of the file's decoder is not an object");
+    const struct json_scan start = file->scan;
+    if (!decoder_fields_parse(file, &fields))
+        return false;
+    if (!is_word(&fields.type, "Sequence"))
+        return decoder_step_add(parsing, &fields);
+    if (!fields.decoders.given)
+        return lacks(parsing, "Sequence.decoders");
+    file->scan = start;
+    return decoder_sequence(parsing, depth);
+}
+
+bool hf_decoder_parse(struct json_file *file, struct pipeline_parts *parts)
+{
+    struct decoder_parsing parsing = {file, parts};
+    assert(!file->status && !parts->decoder.count);
+    if (json_kind(&file->scan) == JSON_NULL)
+        return json_null(&file->scan);
+    const struct json_scan start = file->scan;
+    parts->decoder_given = true;
+    if (!decoder_nested(&parsing, 0) && !parts->decoder.refused[0])
+        return false;
+    /* A decoder that was refused may have a step that is not complete. */
+    if (!parts->decoder.refused[0] && text_decoder_growth(&parts->decoder) > DECODER_GROWTH_MOST)
+        (void)refuse(&parsing, "the file's decoder can turn one byte of a token into more than %d bytes of text",
+                     DECODER_GROWTH_MOST);
+    if (!parts->decoder.refused[0])
+        return true;
+    file->scan = start; /* the parser may have stopped in the middle */
+    return json_skip(&file->scan);
+}
+
+void hf_decoder_of_bytes(struct pipeline_parts *parts)
+{
+    struct text_decoder *decoder = &parts->decoder;
+    if (!parts->decoder_given)
+        return;
+    decoder->mapped = decoder->count && decoder->steps[0].kind == DECODE_BYTE_LEVEL;
+    decoder->spelled_bytes = !decoder->mapped;
+    if (decoder->mapped)
+        decoder->steps[0].kind = DECODE_LOSSY;
 }

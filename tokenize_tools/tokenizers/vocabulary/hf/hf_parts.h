@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hf_parts.h - parses the normalizer and the pre-tokenizer of a tokenizer.json.
+ * hf_parts.h - parses the normalizer, the pre-tokenizer, and the decoder of a tokenizer.json.
  *
- * Each of the two functions parses the value of one field, which may be null. It returns false if it refuses the
+ * Each of the three functions parses the value of one field, which may be null. It returns false if it refuses the
  * value; json_file_status(file) is then the reason. What was parsed points into the json_file.
  */
 #ifndef TOKMAP_VOCABULARY_HF_HF_PARTS_H
 #define TOKMAP_VOCABULARY_HF_HF_PARTS_H
 
-#include "engine/normalizer.h"
-#include "pretokenize/pretokenizer.h"
+#include "engine/pipeline_parts.h"
 #include "vocabulary/json_file.h"
 
 /* Parses "normalizer" and appends its steps. The caller frees the normalizer, on failure too. */
@@ -49,5 +48,12 @@ struct hf_splits {
 };
 /* Parses "pre_tokenizer" and appends its steps in their order. */
 bool hf_splits_parse(struct json_file *file, struct hf_splits *splits);
+
+/* Parses "decoder" and sets parts->decoder and parts->decoder_given; null leaves both as they are. A decoder that
+ * tokmap cannot reproduce does not prevent encoding: its reason is stored in parts->decoder.refused, and only decoding
+ * fails. Returns false if the JSON is wrong; json_file_status(file) is then the reason. */
+bool hf_decoder_parse(struct json_file *file, struct pipeline_parts *parts);
+/* For a file whose engine decodes its tokens to bytes: adapts the decoder to that. */
+void hf_decoder_of_bytes(struct pipeline_parts *parts);
 
 #endif
