@@ -726,9 +726,44 @@ static void test_units_of_the_user(void **unused)
     assert_false(file_exists("out.work"));
 }
 
+/* Tasks that begin and end at the same time: one removes the folder that another one has just made. */
+static void test_at_once(void **unused)
+{
+    (void)unused;
+    enum { PROCESSES = 4, ROUNDS = 400 };
+    pid_t children[PROCESSES];
+    struct work_folder_options options = options_of();
+    options.shared = true;
+    begin();
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        for (int round = 0; !children[i] && round < ROUNDS; round++) {
+            struct tokmap_error error = {0};
+            struct work_folder *work = NULL;
+            work_folder_settle("out");
+            const enum tokmap_status status = work_folder_open(&work, &options, &error);
+            if (status && status != TOKMAP_ERROR_BUSY)
+                fprintf(stderr, "round %d: %s: %s\n", round, error.path, error.message);
+            if (status && status != TOKMAP_ERROR_BUSY)
+                _exit(1);
+            if (work)
+                work_folder_discard(work);
+        }
+        if (!children[i])
+            _exit(0);
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_worthless),
         cmocka_unit_test(test_journal_of_a_set),

@@ -31,6 +31,7 @@
 
 #define AWAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
 #define AWAIT_TRIES 36000
+#define MAKE_TRIES 1000
 #define HEAD SET_JOURNAL_HEAD "3"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
@@ -673,16 +674,19 @@ static bool is_worthless(struct work_folder *folder)
 /* Writes a new journal with the facts, and gives it its name. */
 static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap_error *error)
 {
-    int system = os_make_folder(folder->path);
-    if (system && system != EEXIST)
-        return failed(system, folder->path,
-                      system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                       : "the folder for unfinished work cannot be made",
-                      error);
-    const bool made = !system;
-    system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
-    if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */
+    int system = ENOENT;
+    bool made = false;
+    /* Another process may remove the folder before this one has a file in it (work_folder_settle()), and make it. */
+    for (uint32_t i = 0; i < MAKE_TRIES && system == ENOENT; i++) {
+        system = os_make_folder(folder->path);
+        if (system && system != EEXIST)
+            return failed(system, folder->path,
+                          system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                                           : "the folder for unfinished work cannot be made",
+                          error);
+        made = made || !system;
         system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
+    }
     if (system && made)
         (void)os_remove_folder(folder->path); /* fails if somebody works there */
     if (system == EWOULDBLOCK)
