@@ -128,8 +128,11 @@ static enum tokmap_status packed(uint64_t task, uint64_t tasks, bool start_over,
     assert_int_equal(work_units_list(&list, &listing, &error), TOKMAP_OK);
     units = list.count;
     assert_true(units > 2);
-    const struct pack_tasks_options work = {
-        .pack = &options, .operands = operands, .operand_count = 1, .units = &list, .share = {task, tasks}};
+    const struct pack_tasks_options work = {.pack = &options,
+                                            .operands = operands,
+                                            .operand_count = 1,
+                                            .units = &list,
+                                            .share = {.task = task, .tasks = tasks}};
     const enum tokmap_status status = pack_tasks_run(&work, &result, &outcome, &error);
     work_units_free(&list);
     return status;
