@@ -4,20 +4,18 @@
 #
 # gcc 12.2.0-14+deb12u1 (Debian 12) and 14.2.0-19 (Debian 13). A comparison of vectors gives a mask of 8 or 16 bits, and
 # C says that `uint32_t bits = mask;` has zeros above them. Where such a number has to wait in memory, gcc 12 with -Og
-# stores it by kmovw (kmovb), which writes 2 bytes (1), and loads 4: the rest is what the stack had there. It happens
-# only with -Og, the level that is meant for debugging; -O1 to -O3 load 2 bytes with zeros, and so does gcc 14 with any
-# level. So code that loops over the bits of a mask reads beyond its arrays in a debug build, and in a build with
-# sanitizers, which need more registers, and the sanitizer accuses the code. Masks of 32 bits that become 64 are the
-# same. A cure is -O1, or a mask that is stored to its own type. Each line has what a function returned of a mask whose
+# stores it by kmovw, which writes 2 bytes, and loads 4: the rest is what the stack had there. It happens only with -Og,
+# the level that is meant for debugging; -O1 to -O3 load 2 bytes with zeros, and so does gcc 14 with any level. So code
+# that loops over the bits of a mask reads beyond its arrays in a debug build, or with sanitizers, which need more
+# registers, and the sanitizer accuses the code. A cure is -O1. Each line has what two functions returned of a mask whose
 # eight high bits are set (ff00) while the stack is full of 5a. Output seen:
 #
 #   compiler                 -Og              -O1    -O2
 #   gcc 12, 16 bits to 32    5a5aff00         ff00   ff00
 #   gcc 12, 16 bits to 64    5a5a5a5a5a5aff00 ff00   ff00
-#   gcc 14, 16 bits to 32    ff00             ff00   ff00
-#   gcc 14, 16 bits to 64    ff00             ff00   ff00
+#   gcc 14, both             ff00             ff00   ff00
 #
-# It needs mmdebstrap, and a processor with AVX-512.
+# It needs mmdebstrap (apt-get install mmdebstrap), and a processor with AVX-512.
 set -eu
 
 grep -q avx512vl /proc/cpuinfo || { echo "this processor has no AVX-512" >&2; exit 2; }
@@ -27,31 +25,15 @@ cat >"$work/try.c" <<'END'
 #include <immintrin.h>
 #include <stdint.h>
 #include <stdio.h>
-
-/* Nothing stays in a register, so what is needed later waits in memory. */
-#define NO_REGISTER                                                                                                    \
+/* Returns a mask that has waited in memory, since no register was free. */
+#define WAITING(type)                                                                                                  \
+    const __m512i numbers = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);                    \
+    type bits = _mm512_cmpgt_epi32_mask(numbers, _mm512_set1_epi32(7));                                                \
     __asm__ volatile("" ::: "memory", "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",       \
-                     "r13", "r14", "r15", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7")
-
-static __m512i numbers(void)
-{
-    return _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-}
-
-__attribute__((noinline)) static uint32_t to_32(void)
-{
-    uint32_t bits = _mm512_cmpgt_epi32_mask(numbers(), _mm512_set1_epi32(7));
-    NO_REGISTER;
-    return bits;
-}
-
-__attribute__((noinline)) static uint64_t to_64(void)
-{
-    uint64_t bits = _mm512_cmpgt_epi32_mask(numbers(), _mm512_set1_epi32(7));
-    NO_REGISTER;
-    return bits;
-}
-
+                     "r13", "r14", "r15", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7");                             \
+    return bits
+__attribute__((noinline)) static uint32_t to_32(void) { WAITING(uint32_t); }
+__attribute__((noinline)) static uint64_t to_64(void) { WAITING(uint64_t); }
 __attribute__((noinline)) static void fill_stack(void)
 {
     volatile char bytes[512];
