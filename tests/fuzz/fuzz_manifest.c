@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_manifest.c - hostile manifests. Version 2 has one text for each fact, so what is read of an accepted line is
- * printed again and must be the line. If all shards are stated, the dataset is opened, too, and must be their sum.
+ * printed again and must be the line. If all shards are stated, and are files, the dataset is opened, too, and must be
+ * their sum.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -145,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const enum tokmap_status status = manifest_parse(&manifest, "x", exact, size, &error);
     if (!status) {
         lines_check(&manifest, (struct place){.at = exact, .end = exact + size});
-        if (manifest_states_all(&manifest))
+        if (manifest_states_all(&manifest) && !memmem(data, size, "://", 3)) /* a URL may name a folder for a cache */
             dataset_check(&manifest, data, size);
     } else if (status != TOKMAP_ERROR_FORMAT || error.line) { /* the first line has no message of its own */
         REQUIRE(error.status == status && error.message[0]);
