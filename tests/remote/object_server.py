@@ -87,7 +87,7 @@ class Stop(Exception):
 
 class Request:
     __slots__ = ("method", "path", "query", "headers", "target", "body", "host", "sock", "status", "sent", "fault",
-                 "first", "end")
+                 "first", "end", "number")
 
     def __init__(self, head, host, sock):
         lines = head.decode("latin-1").split("\r\n")
@@ -103,7 +103,7 @@ class Request:
         self.path = urllib.parse.unquote(path, errors="surrogateescape")
         self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True)) if query else {}
         self.body, self.host, self.sock, self.status, self.sent, self.fault = b"", host, sock, 0, 0, "none"
-        self.first = self.end = None
+        self.first = self.end = self.number = None
 
 
 class Server:
@@ -112,7 +112,7 @@ class Server:
         self.set = types.SimpleNamespace(**SETTINGS)
         self.counters = collections.Counter()
         self.asked, self.row = collections.Counter(), {}
-        self.running = 0
+        self.running = self.arrived = 0
         self.tags, self.versions, self.uploads = {}, collections.Counter(), {}
         self.parts = tempfile.mkdtemp(prefix="parts ", dir=os.environ.get("TMPDIR"))
         self.other = ""
@@ -172,6 +172,8 @@ class Server:
                 request = Request(buffer[:at], host, sock)
                 buffer = await self.read_body(request, buffer[at + 4:])
                 self.running += 1
+                self.arrived += 1
+                request.number = self.arrived  # the counters would depend on when an earlier one is seen to have ended
                 self.counters["at once"] = max(self.counters["at once"], self.running)
                 try:
                     await self.answer_one(request)
@@ -387,7 +389,7 @@ class Server:
                 if fault == "no_ranges":
                     del headers["Accept_Ranges"]
             elif fault == "less" and count > 1:
-                count = 1 + int(draw(path, count, self.counters["requests"]) * (count - 1))
+                count = 1 + int(draw(path, count, request.number) * (count - 1))
             at = first + 5 if fault == "wrong_range" else first
             if status == 206:
                 headers["Content_Range"] = f"bytes {at}-{at + count - 1}/{total}"
@@ -412,11 +414,11 @@ class Server:
                 first = (first + 4096) % max(size - count + 1, 1)
             body = bytearray(os.pread(file.fileno(), count, first))
         if fault == "flip":
-            number = self.counters["requests"]
-            body[int(draw(path, first, number) * count)] ^= 1 << int(draw(number) * 8)
+            at = int(draw(path, first, request.number) * count)
+            body[at] ^= 1 << int(draw(request.number) * 8)
         if fault in ("flip", "shifted"):
             return await self.send(request, status, bytes(body), **headers)
-        part = int(draw(path, first, self.counters["requests"]) * count)
+        part = int(draw(path, first, request.number) * count)
         part = count // 2 if fault in ("cut", "half") else part
         await self.send(request, status, length=count, **headers)
         if fault == "drip":
@@ -537,7 +539,7 @@ class Server:
         fault = request.fault
         if fault == "flip" and request.body:
             body = bytearray(request.body)
-            body[int(draw(path, self.counters["requests"]) * len(body))] ^= 1
+            body[int(draw(path, request.number) * len(body))] ^= 1
             request.body = bytes(body)
         given = request.headers.get("x-amz-content-sha256", "")
         if re.fullmatch("[0-9a-f]{64}", given) and hashlib.sha256(request.body).hexdigest() != given:
@@ -572,7 +574,7 @@ class Server:
                 os.unlink(path)
             return 204, "", None
         if request.method == "POST" and "uploads" in request.query:
-            number = hashlib.md5(f"{path} {self.counters['requests']}".encode()).hexdigest()
+            number = hashlib.md5(f"{path} {request.number}".encode()).hexdigest()
             key = request.path[1:].partition("/")[2]
             self.uploads[number] = {"path": path, "key": key, "parts": {}}
             return 200, ("<InitiateMultipartUploadResult>"
