@@ -172,7 +172,7 @@ class Server:
                 request = Request(buffer[:at], host, sock)
                 buffer = await self.read_body(request, buffer[at + 4:])
                 self.running += 1
-                self.arrived += 1
+                self.arrived += not request.path.startswith("/-/")
                 request.number = self.arrived  # the counters would depend on when an earlier one is seen to have ended
                 self.counters["at once"] = max(self.counters["at once"], self.running)
                 try:

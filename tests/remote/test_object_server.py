@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.parse
@@ -256,6 +257,25 @@ class Objects(unittest.TestCase):
             self.assertEqual(counts["faults"], 600 - counts["fault none"])
             self.assertLess(abs(counts["faults"] - 200), 50)
         self.assertEqual(*seen)
+
+    def test_requests_that_run_change_no_others(self):
+        """What is cut of an answer is the same whether the request before it has ended or still drips."""
+        seen = []
+        for slow, wanted in ((0.01, "fault drip"), (10, "begun drip")):
+            with ObjectServer(os.path.join(self.folder, "top")) as server:
+                server.set(slow=slow, rules=[{"path": "", "fault": fault, "times": 1} for fault in ("drip", "short")])
+                first = threading.Thread(target=self.ask, kwargs={"url": server.url})
+                first.start()
+                limit = time.monotonic() + 10
+                while not server.counts()[wanted] and time.monotonic() < limit:
+                    time.sleep(0.01)
+                found = self.ask(url=server.url, Range=RANGE)
+                self.assertEqual(server.counts()["fault drip"], wanted == "fault drip")
+                self.assertTrue(found.error)
+                seen.append(found.body)
+            first.join()
+        self.assertEqual(seen[0], PART[:len(seen[0])])
+        self.assertEqual(len(seen[0]), len(seen[1]))
 
     def test_settings(self):
         self.assertEqual(self.ask("/-/settings", "PUT", json.dumps({"no": 1}).encode()).status, 400)
