@@ -261,6 +261,27 @@ static void test_xxh64(void **unused)
     assert_true(xxh64("a", 1) == 0xd24ec4f1a98c6e5bU);
 }
 
+/* The ways that a kernel chooses have the least hash of each place. */
+static void ways_hold(minhash_ways_kernel *kernel, const struct minhash_numbers *numbers, const uint64_t *shingles,
+                      uint32_t count)
+{
+    uint64_t ways[5 * MINHASH_LANES];
+    const uint32_t some = count < MINHASH_BLOCK ? count : MINHASH_BLOCK;
+    if (!some)
+        return;
+    kernel(numbers, shingles, some, ways);
+    for (uint32_t j = 0; j < numbers->places; j++) {
+        uint64_t least = MINHASH_PRIME, chosen = MINHASH_PRIME;
+        for (uint32_t i = 0; i < some; i++) {
+            const uint64_t hash = (numbers->a[j] * shingles[i] + numbers->b[j]) % MINHASH_PRIME;
+            least = hash < least ? hash : least;
+            if (ways[j] >> i % MINHASH_WAYS & 1)
+                chosen = hash < chosen ? hash : chosen;
+        }
+        assert_true(chosen == least);
+    }
+}
+
 /* Kernels against the definition, with numbers at the borders of the remainder. */
 static void test_kernels(void **unused)
 {
@@ -313,13 +334,55 @@ static void test_kernels(void **unused)
         if (cpu_has(CPU_AVX2)) {
             minhash_avx2(&numbers, shingles, count, vector);
             assert_memory_equal(vector, wanted, sizeof wanted);
+            ways_hold(minhash_ways_avx2, &numbers, shingles, count);
         }
         if (cpu_has(CPU_AVX512)) {
             minhash_avx512(&numbers, shingles, count, wide);
             assert_memory_equal(wide, wanted, sizeof wanted);
+            ways_hold(minhash_ways_avx512, &numbers, shingles, count);
         }
 #endif
     }
+}
+
+/* Signatures of blocks, for which ways are chosen first, against those of single shingles. Shingles are made so that
+ * in one place their hashes are nearly the same, at a border of the 16 bits that are compared, or so large that the
+ * remainder is small. */
+static void test_blocks(void **unused)
+{
+    (void)unused;
+    enum { PLACES = 112, ROUNDS = 400 };
+    struct minhash *minhash = minhash_new(14, 8);
+    uint64_t b[PLACES], a[PLACES], block[PLACES], single[PLACES], shingles[MINHASH_BLOCK], state = 9;
+    assert_non_null(minhash);
+    minhash_begin(minhash, b);
+    minhash_begin(minhash, a);
+    minhash_add(minhash, b, (const uint64_t[]){0}, 1);
+    minhash_add(minhash, a, (const uint64_t[]){1}, 1);
+    for (uint32_t j = 0; j < PLACES; j++)
+        a[j] = (a[j] + MINHASH_PRIME - b[j]) % MINHASH_PRIME;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        const uint32_t count = 96 + (uint32_t)random_below(&state, MINHASH_BLOCK - 96 + 1);
+        for (uint32_t i = 0; i < count; i++) {
+            const uint32_t j = (uint32_t)random_below(&state, PLACES);
+            const uint64_t near = random_below(&state, 12), top = random_below(&state, 8) << 61;
+            const uint64_t border = ((uint64_t)(round % 4) << 45) + 1000;
+            const uint64_t low = (round % 3 == 0 ? border - 1000 * (round % 2) : MINHASH_PRIME - 8) + near - 4;
+            uint64_t inverse = a[j];
+            for (int k = 0; k < 5; k++)
+                inverse *= 2 - a[j] * inverse;
+            shingles[i] = random_below(&state, UINT64_MAX);
+            if (a[j] % 2 && round % 3 != 2 && random_below(&state, 2))
+                shingles[i] = (((low - b[j]) * inverse) & MINHASH_PRIME) | top;
+        }
+        minhash_begin(minhash, block);
+        minhash_begin(minhash, single);
+        minhash_add(minhash, block, shingles, count);
+        for (uint32_t i = 0; i < count; i++)
+            minhash_add(minhash, single, shingles + i, 1);
+        assert_memory_equal(block, single, sizeof block);
+    }
+    minhash_free(minhash);
 }
 
 /* Of the shingles 1, 2^40, and 0xfedcba9876543210, as datatrove's MinhashDedupSignature.get_signature() returns them.
@@ -382,8 +445,9 @@ int main(void)
 {
     const struct CMUnitTest first[] = {cmocka_unit_test(test_variants)};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words), cmocka_unit_test(test_shingles), cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_xxh64), cmocka_unit_test(test_kernels),  cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_words),  cmocka_unit_test(test_shingles), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_xxh64),  cmocka_unit_test(test_kernels),  cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_golden),
     };
     return cmocka_run_group_tests(first, NULL, NULL) + cmocka_run_group_tests(tests, table_make, table_free);
 }
