@@ -18,6 +18,7 @@
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 #include "sealed.h"
+#include "token_repeats.h"
 #include "write_behind.h"
 
 /* ---- rounds ---- */
@@ -74,6 +75,7 @@ struct slot {
 /* State of one thread. */
 struct worker {
     ZSTD_CCtx *zstd;
+    struct token_repeats *repeats; /* NULL at levels at which zstd finds them */
     struct sealed_reader *reader;
     uint8_t *again; /* FRAME_BYTES: a frame that is unpacked to be compared */
 };
@@ -119,12 +121,23 @@ enum tokmap_status frames_block_read(int fd, const char *path, uint64_t block, u
     return frames_block_check(path, block, hash, tokens, bytes, error);
 }
 
+/* Compresses a frame, and returns its bytes in the file, or an error of zstd. */
+static size_t frame_compress(struct worker *worker, const uint8_t *tokens, size_t bytes, uint32_t width,
+                             uint8_t *stored)
+{
+    if (!worker->repeats)
+        return libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, tokens, bytes);
+    const size_t count = token_repeats_find(worker->repeats, tokens, bytes, width);
+    return libzstd.ZSTD_compressSequences(worker->zstd, stored, FRAME_STORED_MOST, worker->repeats->list, count, tokens,
+                                          bytes);
+}
+
 static enum tokmap_status frame_make(const struct writing *writing, struct worker *worker, struct slot *slot, size_t i)
 {
     const char *path = writing->options->path;
     const size_t at = i * FRAME_BYTES, bytes = (size_t)min64(FRAME_BYTES, slot->bytes - at);
     uint8_t *stored = slot->stored + slot->stored_bytes;
-    const size_t made = libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, slot->tokens + at, bytes);
+    const size_t made = frame_compress(worker, slot->tokens + at, bytes, writing->options->width, stored);
     if (libzstd.ZSTD_isError(made))
         return error_set(&slot->error, TOKMAP_ERROR_MEMORY, path, TOKMAP_NO_OFFSET,
                          "zstd cannot compress the tokens: %s", libzstd.ZSTD_getErrorName(made));
@@ -222,13 +235,24 @@ int frames_section(struct frames *frames, struct index_writer *index)
 
 /* ---- memory ---- */
 
+static bool parameter_set(const struct worker *worker, ZSTD_cParameter parameter, int value)
+{
+    return !libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(worker->zstd, parameter, value));
+}
+
 static bool worker_make(struct worker *worker, int level)
 {
+    const bool own = level == TOKEN_REPEATS_LEVEL;
     worker->reader = sealed_reader_new();
     worker->zstd = libzstd.ZSTD_createCCtx();
+    worker->repeats = own ? malloc(sizeof *worker->repeats) : NULL;
     worker->again = malloc(FRAME_BYTES);
-    return worker->reader && worker->zstd && worker->again &&
-           !libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, level));
+    if (!worker->reader || !worker->zstd || (own && !worker->repeats) || !worker->again)
+        return false;
+    /* zstd encodes repeats in the same way at each level, and at level 1 its tables, which it does not use, are small. */
+    return own ? parameter_set(worker, ZSTD_c_compressionLevel, 1) &&
+                     parameter_set(worker, ZSTD_c_blockDelimiters, ZSTD_sf_explicitBlockDelimiters)
+               : parameter_set(worker, ZSTD_c_compressionLevel, level);
 }
 
 static bool memory_make(struct writing *writing, uint64_t blocks)
@@ -254,6 +278,7 @@ static void memory_free(struct writing *writing)
     for (uint32_t i = 0; i < writing->worker_count && writing->workers; i++) {
         (void)libzstd.ZSTD_freeCCtx(writing->workers[i].zstd);
         sealed_reader_free(writing->workers[i].reader);
+        free(writing->workers[i].repeats);
         free(writing->workers[i].again);
     }
     for (uint32_t i = 0; i < writing->slot_count && writing->slots; i++) {
