@@ -121,28 +121,22 @@ enum tokmap_status frames_block_read(int fd, const char *path, uint64_t block, u
     return frames_block_check(path, block, hash, tokens, bytes, error);
 }
 
-/* Compresses a frame, and returns its bytes in the file, or an error of zstd. */
-static size_t frame_compress(struct worker *worker, const uint8_t *tokens, size_t bytes, uint32_t width,
-                             uint8_t *stored)
-{
-    if (!worker->repeats)
-        return libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, tokens, bytes);
-    const size_t count = token_repeats_find(worker->repeats, tokens, bytes, width);
-    return libzstd.ZSTD_compressSequences(worker->zstd, stored, FRAME_STORED_MOST, worker->repeats->list, count, tokens,
-                                          bytes);
-}
-
 static enum tokmap_status frame_make(const struct writing *writing, struct worker *worker, struct slot *slot, size_t i)
 {
     const char *path = writing->options->path;
     const size_t at = i * FRAME_BYTES, bytes = (size_t)min64(FRAME_BYTES, slot->bytes - at);
     uint8_t *stored = slot->stored + slot->stored_bytes;
-    const size_t made = frame_compress(worker, slot->tokens + at, bytes, writing->options->width, stored);
+    const uint8_t *tokens = slot->tokens + at;
+    struct token_repeats *repeats = worker->repeats;
+    const size_t count = repeats ? token_repeats_find(repeats, tokens, bytes, writing->options->width) : 0;
+    const size_t made = repeats ? libzstd.ZSTD_compressSequences(worker->zstd, stored, FRAME_STORED_MOST, repeats->list,
+                                                                 count, tokens, bytes)
+                                : libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, tokens, bytes);
     if (libzstd.ZSTD_isError(made))
         return error_set(&slot->error, TOKMAP_ERROR_MEMORY, path, TOKMAP_NO_OFFSET,
                          "zstd cannot compress the tokens: %s", libzstd.ZSTD_getErrorName(made));
     slot->sizes[i] = (uint32_t)made;
-    slot->hashes[i] = hash64(slot->tokens + at, bytes);
+    slot->hashes[i] = hash64(tokens, bytes);
     const struct sealed_frame frame = {.stored = (uint32_t)made, .bytes = (uint32_t)bytes, .hash = slot->hashes[i]};
     slot->stored_bytes += made;
     return sealed_unpack(worker->reader, path, &frame, stored, worker->again, &slot->error);
@@ -235,11 +229,6 @@ int frames_section(struct frames *frames, struct index_writer *index)
 
 /* ---- memory ---- */
 
-static bool parameter_set(const struct worker *worker, ZSTD_cParameter parameter, int value)
-{
-    return !libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(worker->zstd, parameter, value));
-}
-
 static bool worker_make(struct worker *worker, int level)
 {
     const bool own = level == TOKEN_REPEATS_LEVEL;
@@ -247,12 +236,13 @@ static bool worker_make(struct worker *worker, int level)
     worker->zstd = libzstd.ZSTD_createCCtx();
     worker->repeats = own ? malloc(sizeof *worker->repeats) : NULL;
     worker->again = malloc(FRAME_BYTES);
-    if (!worker->reader || !worker->zstd || (own && !worker->repeats) || !worker->again)
-        return false;
-    /* zstd encodes repeats in the same way at each level, and at level 1 its tables, which it does not use, are small. */
-    return own ? parameter_set(worker, ZSTD_c_compressionLevel, 1) &&
-                     parameter_set(worker, ZSTD_c_blockDelimiters, ZSTD_sf_explicitBlockDelimiters)
-               : parameter_set(worker, ZSTD_c_compressionLevel, level);
+    /* zstd encodes repeats in the same way at each level, and at level 1 its tables, which it does not use, are small.
+     */
+    return worker->reader && worker->zstd && (worker->repeats || !own) && worker->again &&
+           !libzstd.ZSTD_isError(
+               libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, own ? 1 : level)) &&
+           !libzstd.ZSTD_isError(
+               libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_blockDelimiters, ZSTD_sf_explicitBlockDelimiters));
 }
 
 static bool memory_make(struct writing *writing, uint64_t blocks)
