@@ -76,8 +76,7 @@ struct slot {
 struct worker {
     ZSTD_CCtx *zstd;
     struct token_repeats *repeats; /* NULL at levels at which zstd finds them */
-    struct sealed_reader *reader;
-    uint8_t *again; /* FRAME_BYTES: a frame that is unpacked to be compared */
+    struct sealed_reader *reader;  /* only compares */
 };
 
 struct writing {
@@ -139,7 +138,7 @@ static enum tokmap_status frame_make(const struct writing *writing, struct worke
     slot->hashes[i] = hash64(tokens, bytes);
     const struct sealed_frame frame = {.stored = (uint32_t)made, .bytes = (uint32_t)bytes, .hash = slot->hashes[i]};
     slot->stored_bytes += made;
-    return sealed_unpack(worker->reader, path, &frame, stored, worker->again, &slot->error);
+    return sealed_unpack(worker->reader, path, &frame, stored, NULL, &slot->error);
 }
 
 static void block_seal(void *self, uint32_t number, uint32_t slot_number, uint64_t block)
@@ -235,10 +234,8 @@ static bool worker_make(struct worker *worker, int level)
     worker->reader = sealed_reader_new();
     worker->zstd = libzstd.ZSTD_createCCtx();
     worker->repeats = own ? malloc(sizeof *worker->repeats) : NULL;
-    worker->again = malloc(FRAME_BYTES);
-    /* zstd encodes repeats in the same way at each level, and at level 1 its tables, which it does not use, are small.
-     */
-    return worker->reader && worker->zstd && (worker->repeats || !own) && worker->again &&
+    /* zstd encodes repeats alike at each level; at level 1 its tables, which it does not use, are small. */
+    return worker->reader && worker->zstd && (worker->repeats || !own) &&
            !libzstd.ZSTD_isError(
                libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, own ? 1 : level)) &&
            !libzstd.ZSTD_isError(
@@ -269,7 +266,6 @@ static void memory_free(struct writing *writing)
         (void)libzstd.ZSTD_freeCCtx(writing->workers[i].zstd);
         sealed_reader_free(writing->workers[i].reader);
         free(writing->workers[i].repeats);
-        free(writing->workers[i].again);
     }
     for (uint32_t i = 0; i < writing->slot_count && writing->slots; i++) {
         free(writing->slots[i].tokens);

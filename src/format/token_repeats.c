@@ -50,7 +50,8 @@ EACH_WIDTH void places_note(struct token_repeats *repeats, const uint8_t *tokens
     }
 }
 
-/* Returns how many bytes at two places are the same, of which the first `bytes` are known to be. */
+/* Returns how many bytes at two places are the same, of which the first `bytes` are known to be. The last 7 bytes of a
+ * frame may count as different. */
 EACH_WIDTH size_t same_bytes(const uint8_t *at, const uint8_t *from, size_t bytes, const uint8_t *end)
 {
     for (; at + bytes + sizeof(uint64_t) <= end; bytes += sizeof(uint64_t)) {
@@ -58,8 +59,6 @@ EACH_WIDTH size_t same_bytes(const uint8_t *at, const uint8_t *from, size_t byte
         if (other)
             return bytes + (size_t)__builtin_ctzll(other) / 8;
     }
-    while (at + bytes < end && at[bytes] == from[bytes])
-        bytes++;
     return bytes;
 }
 
