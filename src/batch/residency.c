@@ -77,6 +77,8 @@ static bool renew_populated(struct residency_source *source)
     source->populated = fresh;
     source->whole = source->populated + words_of(source->views.pages);
     source->tried = source->whole + words_of(source->views.ranges);
+    source->cleared = source->tried + words_of(source->views.ranges);
+    *source->cleared = ++source->clearings;
     return true;
 }
 
@@ -88,6 +90,7 @@ static void populated_clear(struct residency_source *source, const struct shard_
     bits_clear(source->populated, view->first_page + view->page, view->first_page + view->end_page);
     bits_clear(source->whole, range, range_end);
     bits_clear(source->tried, range, range_end);
+    *source->cleared = ++source->clearings;
 }
 
 /* Notes that a shard has another descriptor, and another mapping: no page of it is populated, and what was asked for
@@ -126,7 +129,8 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         status = error_set_memory(error, "a loader", SEALED_ROWS_FRAMES * FRAME_BYTES);
     if (status || !source->views.mapped)
         return status;
-    source->populated_bytes = (words_of(source->views.pages) + 2 * words_of(source->views.ranges)) * sizeof(uint64_t);
+    source->populated_bytes =
+        (words_of(source->views.pages) + 2 * words_of(source->views.ranges) + 1) * sizeof(uint64_t);
     return renew_populated(source) ? TOKMAP_OK : error_set_memory(error, "the table of pages", source->populated_bytes);
 }
 

@@ -55,7 +55,9 @@ struct residency_source {
                             source is mapped */
     uint64_t *whole; /* one bit per range (RANGE_BYTES): 1 if all of it was populated. Its pages may not be compared */
     uint64_t *tried; /* one bit per range: 1 if it was looked at whether it could be populated */
-    uint64_t populated_bytes; /* of all three */
+    uint64_t *cleared;        /* changes when pages cease to be populated, and is 0 in a child after fork() */
+    uint64_t clearings;       /* the value that it had last */
+    uint64_t populated_bytes; /* of all four */
     int kept_fd;      /* file whose page is kept behind a row, because the next row in order needs it; -1: none */
     uint64_t kept_at; /* offset of that page */
     int ask_fd;       /* file of the read-ahead request that is being joined together; -1: none */
