@@ -273,7 +273,7 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
                                        struct tokmap_error *error)
 {
     struct residency_source *source = gather->source;
-    const bool spans = !page_check_done(&source->check, stretch);
+    const bool spans = source->pool_asks ? stretch->view->hashed : !page_check_done(&source->check, stretch);
     const enum tokmap_status status =
         spans ? read_compared(gather, stretch, into, cold, error) : read_bytes(gather, stretch, into, cold, error);
     if (!status)

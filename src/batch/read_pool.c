@@ -173,6 +173,11 @@ enum tokmap_status read_pool_open(struct read_pool **made, const struct read_poo
     return status;
 }
 
+bool read_pool_has_deadline(const struct read_pool *pool)
+{
+    return pool->deadline_ns != 0;
+}
+
 void read_pool_close(struct read_pool *pool)
 {
     if (!pool)

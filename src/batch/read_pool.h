@@ -30,6 +30,7 @@ struct read_pool_options {
 /* Statuses: OK, ERROR_MEMORY, ERROR_IO (a thread could not be started). */
 enum tokmap_status read_pool_open(struct read_pool **pool, const struct read_pool_options *options,
                                   struct tokmap_error *error);
+bool read_pool_has_deadline(const struct read_pool *pool);
 /* Waits for no read. The files of reads that are under way may be closed after it. Accepts NULL. */
 void read_pool_close(struct read_pool *pool);
 

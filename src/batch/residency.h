@@ -177,7 +177,7 @@ static inline bool residency_must_look(const struct residency_source *source, co
 {
     if (populated)
         return view->look != source->shared->look;
-    return view->hashed && !view->fetched && !source->pool && view->change_look != source->shared->change_look;
+    return view->hashed && !view->fetched && !source->check.again && view->change_look != source->shared->change_look;
 }
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared
