@@ -388,6 +388,8 @@ static enum tokmap_status find_populated(struct gather *gather, const struct str
             return status;
         *populated = *populated && residency_is_populated(source, stretch); /* not if the file has changed */
     }
+    if (source->check.look && stretch->view->hashed && !stretch->view->fetched)
+        residency_look_on_thread(source, stretch->view);
     if (present && residency_is_present(source, stretch)) {
         const enum tokmap_status status = residency_compare(source, stretch, error);
         if (status && !stretch->view->fetched) /* otherwise it may have been given up, or is fetched again */

@@ -43,10 +43,10 @@ enum tokmap_status page_check_open(struct page_check *check, struct shard_views 
     return TOKMAP_OK;
 }
 
-void page_check_set_pool(struct page_check *check, struct read_pool *pool)
+/* Returns whether pages of a file that were compared before count. */
+static bool counts(const struct page_check *check, const struct shard_view *view)
 {
-    check->pool = pool;
-    check->again = pool && read_pool_has_deadline(pool);
+    return !check->look || view->fetched || view->change_look == *check->look;
 }
 
 void page_check_close(struct page_check *check)
@@ -68,7 +68,7 @@ bool page_check_done(const struct page_check *check, const struct stretch *stret
     uint64_t first, end;
     if (!stretch->view->hashed)
         return true;
-    if (check->again)
+    if (!counts(check, stretch->view))
         return false;
     pages_of(stretch, &first, &end);
     return bits_all(check->compared, stretch->view->first_hash + first, stretch->view->first_hash + end);
@@ -161,11 +161,12 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
 {
     const uint64_t end = first + div_ceil(bytes, TOKEN_PAGE_BYTES), base = view->first_hash;
     const uint32_t *hashes = NULL;
+    const bool skip = counts(check, view);
     uint32_t buffer[HASHES_AT_ONCE];
     assert(view->hashed && bytes);
     for (uint64_t page = first, found = first; page < end; page++) {
         const uint64_t at = (page - first) * TOKEN_PAGE_BYTES, part = min64(bytes - at, TOKEN_PAGE_BYTES);
-        if (!check->again && bits_all(check->compared, base + page, base + page + 1))
+        if (skip && bits_all(check->compared, base + page, base + page + 1))
             continue;
         if (!hashes || page >= found + HASHES_AT_ONCE) {
             found = page;

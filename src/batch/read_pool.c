@@ -24,6 +24,8 @@
 #include "common/error.h"
 #include "platform/os.h"
 
+#define STAT_AT UINT64_MAX /* the offset of a read whose result is a struct os_stat */
+
 enum state { VACANT, QUEUED, READING, DONE, ABANDONED };
 
 struct read {
@@ -94,10 +96,14 @@ static void read_one(struct read_pool *pool, struct read *read)
     size_t got = 0;
     int system = 0;
     os_mutex_unlock(pool->mutex);
-    if (hint)
+    if (hint) {
         os_read_ahead(fd, offset, bytes);
-    else
+    } else if (offset == STAT_AT) {
+        system = os_fstat(fd, (struct os_stat *)(void *)read->buffer);
+        got = bytes;
+    } else {
         system = os_pread(fd, read->buffer, bytes, offset, &got);
+    }
     os_mutex_lock(pool->mutex);
     read->system = system;
     read->got = got;
@@ -171,11 +177,6 @@ enum tokmap_status read_pool_open(struct read_pool **made, const struct read_poo
     else
         *made = pool;
     return status;
-}
-
-bool read_pool_has_deadline(const struct read_pool *pool)
-{
-    return pool->deadline_ns != 0;
 }
 
 void read_pool_close(struct read_pool *pool)
@@ -380,6 +381,21 @@ int read_pool_read(struct read_pool *pool, int fd, void *into, uint64_t bytes, u
             break; /* a failure, or the end of the file */
     }
     count_timeout(pool, system);
+    os_mutex_unlock(pool->mutex);
+    return system;
+}
+
+void read_pool_ask_stat(struct read_pool *pool, int fd)
+{
+    read_pool_ask(pool, fd, STAT_AT, sizeof(struct os_stat));
+}
+
+int read_pool_take_stat(struct read_pool *pool, int fd, struct os_stat *found)
+{
+    size_t got;
+    os_mutex_lock(pool->mutex);
+    struct read *read = find(pool, fd, STAT_AT, sizeof *found);
+    const int system = !read ? ENOENT : read->state != DONE ? EAGAIN : take(pool, read, found, &got, 0);
     os_mutex_unlock(pool->mutex);
     return system;
 }

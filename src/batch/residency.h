@@ -98,8 +98,9 @@ enum tokmap_status residency_open(struct residency **residency, const struct res
 void residency_close(struct residency *residency); /* accepts NULL */
 
 /* From now on, tokens are read by a pool (which may be NULL) that outlives the residency. asks: it reads rows ahead,
- * too, because the storage is slow; otherwise only the kernel is asked to. Rows must not be larger than its buffers. */
-void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks);
+ * too, because the storage is slow; otherwise only the kernel is asked to. deadline: it has one. Rows must not be
+ * larger than its buffers. */
+void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks, bool deadline);
 
 /* Returns how tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
 enum tokmap_reading residency_reading(const struct residency *residency);
@@ -177,8 +178,13 @@ static inline bool residency_must_look(const struct residency_source *source, co
 {
     if (populated)
         return view->look != source->shared->look;
-    return view->hashed && !view->fetched && !source->check.again && view->change_look != source->shared->change_look;
+    return view->hashed && !view->fetched && !source->check.look && view->change_look != source->shared->change_look;
 }
+
+/* Asks the pool for a look, if a stretch is read under a deadline, which a look could outlast, and takes note of it
+ * when it is there. Until then, pages are compared each time that they are read. So are those of a file of which few
+ * stretches are read: a look costs as much as comparing some 100 pages. */
+void residency_look_on_thread(struct residency_source *source, struct shard_view *view);
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared
  * again: a large batch takes longer than 50 microseconds, and a file may be cut meanwhile. */

@@ -150,7 +150,7 @@ static void note_opened(const struct shard_views *views, struct shard_view *view
     const bool stat = !os_fstat(view->file.fd, &found);
     const bool changed = !view->fetched && (!stat || view->changed_ns != found.changed_ns);
     view->changed_ns = stat ? found.changed_ns : 0;
-    view->look = view->change_look = 0;
+    view->look = view->change_look = view->asked_look = 0;
     views->opened(views->user, view, again, again && changed);
 }
 

@@ -520,7 +520,7 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
         read_pool_close(loader->fill->pool);
         loader->fill->pool = NULL;
     }
-    residency_set_pool(loader->fill->residency, loader->fill->pool, slow);
+    residency_set_pool(loader->fill->residency, loader->fill->pool, slow, deadline != 0);
     row_queue_restart(&loader->fill->queue);
     return TOKMAP_OK;
 }
