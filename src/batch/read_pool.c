@@ -24,7 +24,8 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define STAT_AT UINT64_MAX /* the offset of a read whose result is a struct os_stat */
+#define STAT_AT UINT64_MAX            /* the offset of a read whose result is a struct os_stat */
+#define STAT_NS ((uint64_t)100000000) /* for which closing waits for such a read, so that its file is still open */
 
 enum state { VACANT, QUEUED, READING, DONE, ABANDONED };
 
@@ -186,6 +187,9 @@ void read_pool_close(struct read_pool *pool)
     os_mutex_lock(pool->mutex);
     pool->closing = true;
     os_condition_broadcast(pool->work);
+    for (uint32_t i = 0; i < pool->count; i++) /* a stat ends at once, unless the storage hangs */
+        if (pool->reads[i].offset == STAT_AT && (pool->reads[i].state == READING || pool->reads[i].state == ABANDONED))
+            (void)os_condition_wait_for(pool->done, pool->mutex, STAT_NS);
     pool_leave(pool);
 }
 

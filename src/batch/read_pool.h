@@ -31,7 +31,8 @@ struct read_pool_options {
 /* Statuses: OK, ERROR_MEMORY, ERROR_IO (a thread could not be started). */
 enum tokmap_status read_pool_open(struct read_pool **pool, const struct read_pool_options *options,
                                   struct tokmap_error *error);
-/* Waits for no read. The files of reads that are under way may be closed after it. Accepts NULL. */
+/* Waits for no read, but 0.1 s for a stat. The files of reads that are under way may be closed after it. Accepts NULL.
+ */
 void read_pool_close(struct read_pool *pool);
 
 /* Asks for `bytes` bytes at `offset` to be read ahead. What is asked for twice is read once, and can be taken twice.

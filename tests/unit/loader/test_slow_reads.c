@@ -488,8 +488,8 @@ static void hashes_that_hang_miss_the_deadline(void **unused)
         options.fields = 0;
         options.threads = threads;
         options.deadline_ns = 30 * MS;
+        hang(true); /* before a producer reads the hashes, which are kept */
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-        hang(true);
         while (!(status = tokmap_loader_next(loader, NULL, NULL, &batch, &error)))
             assert_int_equal(batch.step, next++); /* that were in the ring */
         assert_int_equal(status, TOKMAP_ERROR_TIMEOUT);
