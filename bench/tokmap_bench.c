@@ -499,7 +499,9 @@ int main(int argc, char **argv)
          "prose",
          NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
-         "tokenize: also measure these peers (gigatoken, tokenizers) and compare their ids", NULL},
+         "tokenize: also measure these peers (gigatoken, tokenizers) and compare their ids; pack: another tokmap "
+         "command, such as that of an earlier build, which each repeat runs as well",
+         NULL},
         CLI_HEADING("Other systems: compare, faults, and tokenize --against"),
         {0, "peers", CLI_TEXT, &o->peers, NULL, "NAMES",
          "compare, faults: measure only these systems, such as torch,grain (default: all)", NULL},

@@ -54,13 +54,61 @@ static uint64_t file_bytes(const char *prefix, const char *ending)
     return os_stat(path, &stat) ? 0 : stat.bytes;
 }
 
-static void shard_remove(const char *prefix)
+enum { OURS, THEIRS, SIDES };
+
+/* What is measured of a way. With --against, each repeat also runs the other command, in turns first and last. */
+struct measured {
+    struct series rate, peak;           /* MB/s, MiB */
+    struct series against_peak;         /* of the other command */
+    struct series against, against_cpu; /* its time and its processor time divided by ours, repeat by repeat */
+};
+
+/* Runs a command, as so many tasks at once unless that is 0. stored: receives the bytes of the tokens of the one shard
+ * at `output`, or 0. */
+static void command_measure(struct bench *bench, struct measured *measured, const struct child_arguments *command,
+                            uint32_t tasks, const char *output, uint64_t bytes, const struct repeats *repeats,
+                            uint64_t *stored)
 {
-    static const char *const endings[] = {".bin", ".tmx"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        char path[BENCH_PATH + 8];
-        (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
-        (void)os_unlink(path);
+    char ours[BENCH_PATH], said[256];
+    const char *const programs[SIDES] = {ours, bench->options.against};
+    struct child_usage usage[SIDES];
+    const int sides = bench->options.against ? SIDES : 1;
+    child_program(bench, ours);
+    for (int i = 0; i < sides; i++) {
+        const int side = repeats->number % 2 ? sides - 1 - i : i;
+        if (tasks)
+            child_run_tasks(bench, programs[side], command, tasks, &usage[side]);
+        else
+            child_run(bench, programs[side], command->list, said, sizeof said, &usage[side]);
+        if (!side)
+            *stored = file_bytes(output, ".bin") + file_bytes(output, ".bin.zst");
+        made_tree_empty(bench);
+    }
+    repeats_add(repeats, &measured->rate, (double)bytes / 1e6 / usage[OURS].seconds);
+    repeats_add(repeats, &measured->peak, usage[OURS].peak_mib);
+    if (sides == 1)
+        return;
+    repeats_add(repeats, &measured->against_peak, usage[THEIRS].peak_mib);
+    repeats_add(repeats, &measured->against, usage[THEIRS].seconds / usage[OURS].seconds);
+    repeats_add(repeats, &measured->against_cpu, usage[THEIRS].cpu_seconds / usage[OURS].cpu_seconds);
+}
+
+/* Writes the results NAME_mb_s and NAME_peak_mib, and with --against NAME_against_ratio and NAME_against_cpu_ratio. */
+static void measured_report(struct bench *bench, const char *name, const struct measured *measured,
+                            const struct series *limit)
+{
+    const bool against = measured->against.count != 0;
+    const struct {
+        const char *ending, *unit;
+        const struct series *values, *limit;
+    } results[] = {{"mb_s", "MB/s", &measured->rate, limit},
+                   {"peak_mib", "MiB", &measured->peak, against ? &measured->against_peak : NULL},
+                   {"against_ratio", "x", &measured->against, NULL},
+                   {"against_cpu_ratio", "x", &measured->against_cpu, NULL}};
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        char metric[64];
+        (void)snprintf(metric, sizeof metric, "%s_%s", name, results[i].ending);
+        bench_result(bench, metric, results[i].unit, results[i].values, results[i].limit);
     }
 }
 
@@ -246,6 +294,8 @@ static int pack_memory_run(struct bench *bench)
         large_write(bench, memory.large_bytes);
         return CLI_DONE;
     }
+    if (options->against)
+        return bench_misused(bench, "--memory measures one command, so leave --against out");
     if (options->dataset || (options->require_given && options->require != BENCH_REQUIRE_HELD))
         return bench_misused(bench, options->dataset ? "--memory makes its documents itself, so leave the file out"
                                                      : "--require is here followed by held");
@@ -284,6 +334,8 @@ enum {
     ZST,
     SHARDS,
     TASKS,
+    THREE_THREADS,
+    THREE_TASKS,
     SHUFFLE,
     DEDUP,
     MINHASH,
@@ -293,6 +345,9 @@ enum {
     ALSO,
     RECORDS_TWICE,
     ZST_TWICE,
+    BUSY_RECORDS, /* this and the next ones while another process runs on each processor */
+    BUSY_SHUFFLE,
+    BUSY_ALSO,
     WAYS
 };
 
@@ -309,12 +364,16 @@ static const struct way {
     uint32_t threads; /* times --threads */
     int limit;        /* the way beside which it is shown */
     const char *options[OPTIONS_MOST];
+    uint32_t tasks; /* processes that share the work at the same time; 0: one that does not know of others */
 } ways[WAYS] = {
     [RECORDS] = {"jsonl", JSONL, 1, PLAIN_TEXT, {NULL}},
     [ZST] = {"jsonl_zst", COMPRESSED, 1, RECORDS, {NULL}},
     [SHARDS] = {"shards", JSONL, 1, RECORDS, {"--shard-tokens", SHARD_TOKENS}},
     [TASKS] =
         {"tasks", JSONL, 1, SHARDS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES, "--task", "0/1"}},
+    [THREE_THREADS] = {"three_threads", JSONL, 3, SHARDS, {"--shard-tokens", SHARD_TOKENS}},
+    [THREE_TASKS] =
+        {"three_tasks", JSONL, 1, THREE_THREADS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES}, 3},
     [SHUFFLE] = {"shuffle", JSONL, 1, RECORDS, {"--shuffle", "7"}},
     [DEDUP] = {"dedup", JSONL, 1, RECORDS, {"--dedup", "exact"}},
     [MINHASH] = {"minhash", JSONL, 1, RECORDS, {"--dedup", "minhash"}},
@@ -324,6 +383,9 @@ static const struct way {
     [ALSO] = {"also", JSONL, 1, RECORDS, {"--also", "megatron,llmc"}},
     [RECORDS_TWICE] = {"twice_threads", JSONL, 2, RECORDS, {NULL}},
     [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, ZST, {NULL}},
+    [BUSY_RECORDS] = {"busy_jsonl", JSONL, 1, RECORDS, {NULL}},
+    [BUSY_SHUFFLE] = {"busy_shuffle", JSONL, 1, BUSY_RECORDS, {"--shuffle", "7"}},
+    [BUSY_ALSO] = {"busy_also", JSONL, 1, BUSY_RECORDS, {"--also", "megatron,llmc"}},
 };
 
 struct stages {
@@ -333,7 +395,7 @@ struct stages {
     char shard_tokens[32], unit_bytes[32];
     uint64_t text_bytes;
     struct bench_text real; /* source of the documents, if the command names a file */
-    struct series rate[WAYS], peak[WAYS];
+    struct measured measured[WAYS];
     uint64_t stored[WAYS]; /* bytes of the tokens of this repeat: those of one shard, or 0 */
     struct series sealed;  /* percent */
 };
@@ -501,12 +563,11 @@ static const char *option_word(const struct stages *stages, const char *option)
                                          : option;
 }
 
-static void way_repeat(struct bench *bench, struct stages *stages, size_t number, bool counts)
+static void way_repeat(struct bench *bench, struct stages *stages, size_t number, const struct repeats *repeats)
 {
     const struct way *way = &ways[number];
     const char *options[OPTIONS_MOST];
     struct child_arguments command;
-    struct child_usage usage;
     for (size_t i = 0; i < OPTIONS_MOST; i++)
         options[i] = way->options[i] ? option_word(stages, way->options[i]) : NULL;
     command_begin(bench, &command, stages->output, way->threads, options);
@@ -514,35 +575,30 @@ static void way_repeat(struct bench *bench, struct stages *stages, size_t number
         arguments_add(&command, stages->paths[way->kind][i]);
         page_cache_read(bench, stages->paths[way->kind][i]);
     }
-    child_run_tokmap(bench, command.list, &usage);
-    stages->stored[number] = file_bytes(stages->output, number == SEAL ? ".bin.zst" : ".bin");
-    made_tree_empty(bench);
-    if (counts) {
-        series_add(&stages->rate[number], (double)stages->text_bytes / 1e6 / usage.seconds);
-        series_add(&stages->peak[number], usage.peak_mib);
-    }
+    command_measure(bench, &stages->measured[number], &command, way->tasks, stages->output, stages->text_bytes, repeats,
+                    &stages->stored[number]);
 }
 
-/* Packs the records once in each way. counts: add the results to the series. */
-static void stages_repeat(struct bench *bench, struct stages *stages, bool counts)
+/* Packs the records once in each way. */
+static void stages_repeat(struct bench *bench, struct stages *stages, const struct repeats *repeats)
 {
-    for (size_t i = 0; i < WAYS; i++)
-        way_repeat(bench, stages, i, counts);
-    if (counts && stages->stored[RECORDS])
-        series_add(&stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
+    struct child_load load;
+    for (size_t i = 0; i < BUSY_RECORDS; i++)
+        way_repeat(bench, stages, i, repeats);
+    child_load_begin(bench, &load);
+    for (size_t i = BUSY_RECORDS; i < WAYS; i++)
+        way_repeat(bench, stages, i, repeats);
+    child_load_end(&load);
+    if (stages->stored[RECORDS])
+        repeats_add(repeats, &stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
 }
 
 /* Writes the results. text: the rate of packing plain text. */
 static void stages_report(struct bench *bench, const struct stages *stages, const struct series *text)
 {
-    for (size_t i = 0; i < WAYS; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "%s_mb_s", ways[i].name);
-        bench_result(bench, name, "MB/s", &stages->rate[i],
-                     ways[i].limit == PLAIN_TEXT ? text : &stages->rate[ways[i].limit]);
-        (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
-        bench_result(bench, name, "MiB", &stages->peak[i], NULL);
-    }
+    for (size_t i = 0; i < WAYS; i++)
+        measured_report(bench, ways[i].name, &stages->measured[i],
+                        ways[i].limit == PLAIN_TEXT ? text : &stages->measured[ways[i].limit].rate);
     bench_result(bench, "sealed_percent", "%", &stages->sealed, NULL);
 }
 
@@ -552,11 +608,11 @@ static void stages_report(struct bench *bench, const struct stages *stages, cons
 
 struct packing {
     char texts[TEXTS][BENCH_PATH];
-    char output[BENCH_PATH]; /* prefix of the shard that `tokmap pack` writes */
-    char copy[BENCH_PATH];   /* the file that the limit writes */
+    char copy[BENCH_PATH]; /* the file that the limit writes */
     uint8_t *block;
-    uint64_t bytes;                  /* of all texts */
-    struct series rate, limit, peak; /* MB/s of text, the same of the limit, MiB */
+    uint64_t bytes; /* of all texts */
+    struct measured measured;
+    struct series limit; /* MB/s of text */
 };
 
 /* ---- text ---- */
@@ -597,22 +653,18 @@ static void text_make(struct bench *bench, struct packing *packing)
 
 /* ---- pack ---- */
 
-static void pack_repeat(struct bench *bench, struct packing *packing, bool counts)
+/* output: the prefix of the shard */
+static void pack_repeat(struct bench *bench, struct packing *packing, const char *output, const struct repeats *repeats)
 {
-    struct child_arguments arguments = {
-        .list = {"pack", "--quiet", "--input-format", "text", "--eod", "-o", packing->output}, .count = 7};
-    struct child_usage usage;
-    arguments_number(&arguments, "--threads", bench->options.threads);
+    struct child_arguments command = {.list = {"pack", "--quiet", "--input-format", "text", "--eod", "-o", output},
+                                      .count = 7};
+    uint64_t stored;
+    arguments_number(&command, "--threads", bench->options.threads);
     for (uint32_t i = 0; i < TEXTS; i++) {
-        arguments_add(&arguments, packing->texts[i]);
+        arguments_add(&command, packing->texts[i]);
         page_cache_read(bench, packing->texts[i]);
     }
-    child_run_tokmap(bench, arguments.list, &usage);
-    shard_remove(packing->output);
-    if (counts) {
-        series_add(&packing->rate, (double)packing->bytes / 1e6 / usage.seconds);
-        series_add(&packing->peak, usage.peak_mib);
-    }
+    command_measure(bench, &packing->measured, &command, 0, output, packing->bytes, repeats, &stored);
 }
 
 /* ---- the limit ---- */
@@ -668,7 +720,6 @@ static void packing_open(struct bench *bench, struct packing *packing)
 {
     packing->bytes = bench->options.text_bytes;
     packing->block = bench_new(bench, BLOCK, 1);
-    made_shard(bench, "packed", packing->output);
     made_file(bench, "copy", packing->copy);
     text_make(bench, packing);
 }
@@ -677,21 +728,24 @@ static int pack_case(struct bench *bench)
 {
     static struct packing packing;
     static struct stages stages;
+    if (bench->options.child && !strcmp(bench->options.child, CHILD_LOAD)) {
+        child_load_run();
+        return CLI_DONE;
+    }
     if (bench->options.memory)
         return pack_memory_run(bench);
     packing_open(bench, &packing);
     stages_open(bench, &stages);
     struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
     while (repeats_next(&repeats)) {
-        pack_repeat(bench, &packing, repeats.counts);
+        pack_repeat(bench, &packing, stages.output, &repeats);
         pack_limit_repeat(bench, &packing, repeats.counts);
-        stages_repeat(bench, &stages, repeats.counts);
+        stages_repeat(bench, &stages, &repeats);
     }
     free(packing.block);
     bench_text_close(&stages.real);
-    bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
-    bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
-    stages_report(bench, &stages, &packing.rate);
+    measured_report(bench, "text", &packing.measured, &packing.limit);
+    stages_report(bench, &stages, &packing.measured.rate);
     return CLI_DONE;
 }
 
