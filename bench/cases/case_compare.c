@@ -482,7 +482,7 @@ static int compare_run(struct bench *bench)
 
 const struct bench_case case_compare = {
     "compare", "tokmap beside other loaders on the same tokens; [TABLE] [DATA], --peers, --venv, --offline",
-    .run = compare_run, .only_named = true, .reads_files = true};
+    .run = compare_run, .reads_files = true};
 
 /* ==== the case `faults` ==== */
 
@@ -507,4 +507,4 @@ static int faults_run(struct bench *bench)
 
 const struct bench_case case_faults = {
     "faults", "what tokmap and other loaders do when files, storage, or processes fail; --peers, --venv, --offline",
-    .run = faults_run, .only_named = true};
+    .run = faults_run};

@@ -56,11 +56,11 @@ static uint64_t file_bytes(const char *prefix, const char *ending)
 
 enum { OURS, THEIRS, SIDES };
 
-/* What is measured of a way. With --against, each repeat also runs the other command, in turns first and last. */
+/* What is measured of a way. With --before, each repeat also runs the other command, in turns first and last. */
 struct measured {
-    struct series rate, peak;           /* MB/s, MiB */
-    struct series against_peak;         /* of the other command */
-    struct series against, against_cpu; /* its time and its processor time divided by ours, repeat by repeat */
+    struct series rate, peak;         /* MB/s, MiB */
+    struct series before_peak;        /* of the other command */
+    struct series before, before_cpu; /* its time and its processor time divided by ours, repeat by repeat */
 };
 
 /* Runs a command, as so many tasks at once unless that is 0. stored: receives the bytes of the tokens of the one shard
@@ -70,9 +70,9 @@ static void command_measure(struct bench *bench, struct measured *measured, cons
                             uint64_t *stored)
 {
     char ours[BENCH_PATH], said[256];
-    const char *const programs[SIDES] = {ours, bench->options.against};
+    const char *const programs[SIDES] = {ours, bench->options.before};
     struct child_usage usage[SIDES];
-    const int sides = bench->options.against ? SIDES : 1;
+    const int sides = bench->options.before ? SIDES : 1;
     child_program(bench, ours);
     for (int i = 0; i < sides; i++) {
         const int side = repeats->number % 2 ? sides - 1 - i : i;
@@ -88,23 +88,23 @@ static void command_measure(struct bench *bench, struct measured *measured, cons
     repeats_add(repeats, &measured->peak, usage[OURS].peak_mib);
     if (sides == 1)
         return;
-    repeats_add(repeats, &measured->against_peak, usage[THEIRS].peak_mib);
-    repeats_add(repeats, &measured->against, usage[THEIRS].seconds / usage[OURS].seconds);
-    repeats_add(repeats, &measured->against_cpu, usage[THEIRS].cpu_seconds / usage[OURS].cpu_seconds);
+    repeats_add(repeats, &measured->before_peak, usage[THEIRS].peak_mib);
+    repeats_add(repeats, &measured->before, usage[THEIRS].seconds / usage[OURS].seconds);
+    repeats_add(repeats, &measured->before_cpu, usage[THEIRS].cpu_seconds / usage[OURS].cpu_seconds);
 }
 
-/* Writes the results NAME_mb_s and NAME_peak_mib, and with --against NAME_against_ratio and NAME_against_cpu_ratio. */
+/* Writes the results NAME_mb_s and NAME_peak_mib, and with --before NAME_before_ratio and NAME_before_cpu_ratio. */
 static void measured_report(struct bench *bench, const char *name, const struct measured *measured,
                             const struct series *limit)
 {
-    const bool against = measured->against.count != 0;
+    const bool before = measured->before.count != 0;
     const struct {
         const char *ending, *unit;
         const struct series *values, *limit;
     } results[] = {{"mb_s", "MB/s", &measured->rate, limit},
-                   {"peak_mib", "MiB", &measured->peak, against ? &measured->against_peak : NULL},
-                   {"against_ratio", "x", &measured->against, NULL},
-                   {"against_cpu_ratio", "x", &measured->against_cpu, NULL}};
+                   {"peak_mib", "MiB", &measured->peak, before ? &measured->before_peak : NULL},
+                   {"before_ratio", "x", &measured->before, NULL},
+                   {"before_cpu_ratio", "x", &measured->before_cpu, NULL}};
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
         char metric[64];
         (void)snprintf(metric, sizeof metric, "%s_%s", name, results[i].ending);
@@ -294,8 +294,8 @@ static int pack_memory_run(struct bench *bench)
         large_write(bench, memory.large_bytes);
         return CLI_DONE;
     }
-    if (options->against)
-        return bench_misused(bench, "--memory measures one command, so leave --against out");
+    if (options->before)
+        return bench_misused(bench, "--memory measures one command, so leave --before out");
     if (options->dataset || (options->require_given && options->require != BENCH_REQUIRE_HELD))
         return bench_misused(bench, options->dataset ? "--memory makes its documents itself, so leave the file out"
                                                      : "--require is here followed by held");

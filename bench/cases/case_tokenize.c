@@ -761,5 +761,4 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_tokenize = {
-    "tokenize", "rate of a tokenizer, cold and warm, beside other tokenizers; needs FILE and -t", .run = run,
-    .only_named = true};
+    "tokenize", "rate of a tokenizer, cold and warm, beside other tokenizers; needs FILE and -t", .run = run};

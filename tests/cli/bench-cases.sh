@@ -38,21 +38,21 @@ results pack.json pack text_mb_s text_peak_mib jsonl_mb_s jsonl_peak_mib jsonl_z
     seal_mb_s sealed_percent twice_threads_mb_s shards_mb_s tasks_mb_s minhash_mb_s exclude_mb_s split_mb_s \
     jsonl_zst_twice_threads_mb_s also_mb_s three_threads_mb_s three_tasks_mb_s busy_jsonl_mb_s busy_shuffle_mb_s \
     busy_also_mb_s
-equal "$(grep -c against_ratio pack.json || :)" 0 'ratios to another command that was not named'
+equal "$(grep -c before_ratio pack.json || :)" 0 'ratios to another command that was not named'
 # Another command is measured as well, whose time and memory are beside ours.
 # shellcheck disable=SC2086
-tokmap-bench pack $small --against "$(command -v tokmap)" >against.json 2>err || { cat err >&2; exit 1; }
-json against.json
+tokmap-bench pack $small --before "$(command -v tokmap)" >before.json 2>err || { cat err >&2; exit 1; }
+json before.json
 for way in text jsonl minhash three_tasks busy_also; do
-    results against.json pack ${way}_against_ratio ${way}_against_cpu_ratio
+    results before.json pack ${way}_before_ratio ${way}_before_cpu_ratio
 done
-grep '"jsonl_against_ratio"' against.json | grep -q '"better": "more"'
-grep '"jsonl_peak_mib"' against.json | grep -q '"limit":'
+grep '"jsonl_before_ratio"' before.json | grep -q '"better": "more"'
+grep '"jsonl_peak_mib"' before.json | grep -q '"limit":'
 # shellcheck disable=SC2086
-exits 1 tokmap-bench pack $small --against "$PWD/nowhere" >out 2>err
+exits 1 tokmap-bench pack $small --before "$PWD/nowhere" >out 2>err
 holds err nowhere
-exits 2 tokmap-bench pack --memory --against tokmap 2>err
-holds err 'leave --against out'
+exits 2 tokmap-bench pack --memory --before tokmap 2>err
+holds err 'leave --before out'
 tokmap-bench pack --memory --tiny-documents 1000 --text-bytes 1m --json >memory.json 2>err || { cat err >&2; exit 1; }
 json memory.json
 results memory.json pack tiny_plain_peak_mib tiny_shuffle_peak_mib tiny_dedup_peak_mib tiny_minhash_peak_mib \
