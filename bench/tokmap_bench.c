@@ -234,13 +234,13 @@ static bool step_possible(const struct bench_options *o, const struct step *step
                           const char **operand)
 {
     const struct bench_case *chosen = step->chosen;
-    const bool loaders = chosen == &case_compare && !strcmp(step->more[0], "loaders");
     const bool others = chosen == &case_compare || chosen == &case_faults;
     const bool text = chosen == &case_tokenize || chosen == &case_pack;
-    *operand = text ? o->text : others && !loaders ? NULL : dataset;
+    const bool packs = others && step->more[0] && step->more[0][0] == 'p'; /* pack, prepare, and parts */
+    *operand = text ? o->text : packs || chosen == &case_faults ? NULL : dataset;
     return (chosen != &case_check || o->run_file || o->batch_given) &&
            (chosen != &case_tokenize || (o->text && o->tokenizer)) && (!others || o->venv || o->offline) &&
-           (chosen != &case_compare || loaders || o->tokenizer);
+           (!packs || o->tokenizer);
 }
 
 /* Runs every step in its own process, so that none inherits memory of another one, on the same dataset. */

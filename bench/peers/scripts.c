@@ -258,7 +258,7 @@ bool scripts_have_table(struct bench *bench, const char *word)
 bool scripts_read_text(const struct bench *bench)
 {
     const char *table = bench->options.table;
-    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare"));
+    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare") || !strcmp(table, "parts"));
 }
 
 /* ---- arguments ---- */
