@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: MIT
 """The table `parts`: parts of packing, each by tokmap and by libraries that do the same, in one thread.
 
-packing/parts.py says what the parts are. Rates are by processor time, so that other programs change them little, and
-what systems must agree in is compared. Two rows of rensa are its newest release, which finds most numbers of a
-signature without hashing each shingle for each of them, and the last one that does hash all, as the others do.
+    reading     a JSONL file to the number of its documents and the bytes of their texts
+    signing     texts to signatures: words, shingles of five of them, 112 hashes, by a library's own functions
+    signatures  the same from shingles that are numbers of 64 bits
+
+Rates are by processor time, so that other programs change them little, without imports and the reading of what a part
+does not consist of. What systems must agree in is compared. Two rows of rensa are its newest release, which finds most
+numbers of a signature without hashing each shingle for each of them, and the last one that does hash all.
+
+As a program, this file does one part in the Python of a library.
 """
 import hashlib
 import json
 import os
 import subprocess
+import sys
+import time
 
-import driver
-import measure as meter
-import setup
-from packing import inputs
-from report import Absent
+if __name__ == "__main__":
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+import driver  # noqa: E402
+import measure as meter  # noqa: E402
+import setup  # noqa: E402
+from packing import inputs  # noqa: E402
+from packing.packers import version  # noqa: E402
+from report import Absent  # noqa: E402
 
 NAME = "parts"
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -28,6 +40,89 @@ ROWS = (("DuckDB", "reading", "duckdb", ["duckdb"]),
         ("text-dedup", "signing", "text_dedup", ["numpy", "text-dedup"]),
         ("rensa", "signatures", "rensa", ["numpy", "rensa"]),
         ("rensa 0.4", "signatures", "rensa", ["numpy", "rensa<0.5"]))
+WORDS, BANDS, BAND = 5, 14, 8  # of a shingle; of a signature; numbers of a band
+
+
+def shingles_of(path):
+    """The shingles of each document in a file of them, as arrays."""
+    import numpy
+    whole, at, found = numpy.fromfile(path, "<u8"), 0, []
+    while at < len(whole):
+        count = int(whole[at])
+        found.append(whole[at + 1:at + 1 + count])
+        at += 1 + count
+    return found
+
+
+def duckdb(path):
+    import duckdb as it
+    with it.connect() as base:
+        base.execute("SET threads=1")
+        yield f"duckdb {it.__version__}, read_json of the field, SET threads=1"
+        yield base.execute("SELECT count(*), sum(strlen(text)) FROM read_json(?, format='newline_delimited', "
+                           "columns={text: 'VARCHAR'})", [path]).fetchone()
+
+
+def polars(path):
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    import polars as it
+    yield f"polars {it.__version__}, scan_ndjson of the field, POLARS_MAX_THREADS=1"
+    yield it.scan_ndjson(path, schema={"text": it.String}).select(
+        it.len(), it.col("text").str.len_bytes().sum().alias("bytes")).collect().row(0)
+
+
+def datatrove_signer():
+    from datatrove.pipeline.dedup.minhash import MinhashConfig, MinhashDedupSignature
+    return MinhashDedupSignature(os.devnull, MinhashConfig(n_grams=WORDS, num_buckets=BANDS, hashes_per_bucket=BAND))
+
+
+def datatrove(path):
+    signer, found = datatrove_signer(), list(inputs.texts(path, "text"))
+    yield f"datatrove {version('datatrove')}, MinhashDedupSignature.get_shingles() and get_signature()"
+    for text in found:
+        shingles = signer.get_shingles(text)
+        if len(shingles):
+            signer.get_signature(shingles)
+    yield None
+
+
+def datatrove_signatures(path):
+    signer, found = datatrove_signer(), [one.reshape(-1, 1) for one in shingles_of(path)]
+    yield f"datatrove {version('datatrove')}, MinhashDedupSignature.get_shingles() and get_signature()"
+    yield sum(sum(map(sum, signer.get_signature(shingles))) for shingles in found) % 2**64
+
+
+def text_dedup(path):
+    import numpy
+    from text_dedup import minhash as it
+    found, most, prime = list(inputs.texts(path, "text")), numpy.uint32(2**32 - 1), numpy.uint64(2**61 - 1)
+    numbers = [it.RNG.randint(1, prime, size=BANDS * BAND, dtype=numpy.uint64) for _ in range(2)]
+    ranges = [(band * BAND, (band + 1) * BAND) for band in range(BANDS)]
+    yield f"text-dedup {version('text-dedup')}, minhash.embed_func() with its defaults (64 bits, SHA-1)"
+    for number, text in enumerate(found):
+        it.embed_func(text, number, num_perm=BANDS * BAND, ngram_size=WORDS, min_length=WORDS, hashranges=ranges,
+                      permutations=numbers, hash_func=it.sha1_hash, dtype=numpy.uint64, max_hash=most,
+                      modulo_prime=prime)
+    yield None
+
+
+def rensa(path):
+    import numpy
+    from rensa import RMinHash
+    found = shingles_of(path)
+    ends, whole = numpy.cumsum([0, *map(len, found)], dtype="<u8"), numpy.concatenate(found)
+    yield f"rensa {version('rensa')}, RMinHash.digest_matrix_from_flat_token_hashes(), 32 bits"
+    RMinHash.digest_matrix_from_flat_token_hashes(whole, ends, BANDS * BAND, 1)
+    yield None
+
+
+SYSTEMS = {one.__name__: one for one in (duckdb, polars, datatrove, datatrove_signatures, text_dedup, rensa)}
+
+
+def answer(name, path):
+    steps = SYSTEMS[name](path)
+    about, begun = next(steps), time.process_time()
+    return {"equal": next(steps), "seconds": time.process_time() - begun, "about": about}
 
 
 def add_arguments(parser):
@@ -36,14 +131,14 @@ def add_arguments(parser):
     parser.add_argument("--text-bytes", type=int, default=64 << 20, help="size of the text that is made")
 
 
-def shingles_write(source, path, words=5):
+def shingles_write(source, path):
     """Writes the shingles of a JSONL file's documents. Returns how many they are."""
     total = 0
     with open(path, "wb") as file:
         for text in inputs.texts(source, "text", SHINGLED):
             found = text.encode("utf-8", "surrogatepass").split()
-            shingles = [hashlib.blake2b(b" ".join(found[at:at + words]), digest_size=8).digest()
-                        for at in range(len(found) - words + 1)]
+            shingles = [hashlib.blake2b(b" ".join(found[at:at + WORDS]), digest_size=8).digest()
+                        for at in range(len(found) - WORDS + 1)]
             if shingles:
                 file.write(len(shingles).to_bytes(8, "little") + b"".join(shingles))
                 total += len(shingles)
@@ -51,7 +146,7 @@ def shingles_write(source, path, words=5):
 
 
 class Row:
-    """A part, done by one system; script: the function of packing/parts.py, or None for tokmap."""
+    """A part, done by one system; script: its function, or None for tokmap."""
 
     def __init__(self, options, report, label, part, script=None, packages=()):
         self.options, self.label, self.part, self.script, self.rates = options, label, part, script, []
@@ -61,7 +156,7 @@ class Row:
 
     def run(self, path):
         if self.script:
-            return driver.ask_script(self.options, self.python, os.path.join(FOLDER, "packing", "parts.py"),
+            return driver.ask_script(self.options, self.python, os.path.abspath(__file__),
                                      {"name": self.script, "path": path}, 600)
         command = [os.path.join(os.path.dirname(self.options.tokmap), "tokmap-bench"), "--child", self.part, "compare",
                    NAME, path, "--peers-folder", os.path.dirname(FOLDER)]
@@ -119,3 +214,7 @@ def measure(report, tokens, options):
                 f"{documents:,} with {size / 1e6:.1f} MB are signed, and {shingles:,} shingles. Rates are by "
                 f"processor time, {repeats} interleaved repeats.")
     report.answer(f"tokmap does {', '.join(said)}." if said else "No other system can be had here.")
+
+
+if __name__ == "__main__":
+    driver.answer_requests(answer)
