@@ -213,7 +213,7 @@ static const struct step {
              {&case_plan, {NULL}},         {&case_pack, {NULL}},
              {&case_hostile, {NULL}},      {&case_h2d, {NULL}},
              {&case_expand, {NULL}},       {&case_race, {NULL}},
-             {&case_tokenize, {NULL}},     {&case_tokenize, {"--worst"}},
+             {&case_tokenize, {NULL}},     {&case_tokenize, {"--worst", "--against", ""}},
              {&case_compare, {"loaders"}}, {&case_compare, {"pack"}},
              {&case_compare, {"prepare"}}, {&case_compare, {"parts"}},
              {&case_faults, {NULL}}};
@@ -240,7 +240,7 @@ static bool step_possible(const struct bench_options *o, const struct step *step
     *operand = text ? o->text : packs || chosen == &case_faults ? NULL : dataset;
     return (chosen != &case_check || o->run_file || o->batch_given) &&
            (chosen != &case_tokenize || (o->text && o->tokenizer)) && (!others || o->venv || o->offline) &&
-           (!packs || o->tokenizer);
+           (!packs || o->tokenizer) && (chosen != &case_faults || !o->quick);
 }
 
 /* Runs every step in its own process, so that none inherits memory of another one, on the same dataset. */
@@ -260,6 +260,13 @@ static int run_all(struct bench *bench, const struct arguments *given)
             continue;
         if (!bench->options.json)
             (void)printf("%stokmap-bench %s", count_run++ ? "\n" : "", step->chosen->name);
+        for (int j = 1; j < given->argc && count < CHILD_ARGUMENTS_MAX - 4; j++) {
+            bool typed = false;
+            for (size_t k = 0; k < given->operand_count; k++)
+                typed |= given->argv[j] == given->operands[k];
+            if (!typed)
+                arguments[count++] = given->argv[j];
+        }
         for (size_t i = 0; i < sizeof step->more / sizeof step->more[0] && step->more[i]; i++) {
             arguments[count++] = step->more[i];
             if (!bench->options.json)
@@ -267,13 +274,6 @@ static int run_all(struct bench *bench, const struct arguments *given)
         }
         if (operand)
             arguments[count++] = operand;
-        for (int j = 1; j < given->argc && count < CHILD_ARGUMENTS_MAX; j++) {
-            bool typed = false;
-            for (size_t k = 0; k < given->operand_count; k++)
-                typed |= given->argv[j] == given->operands[k];
-            if (!typed)
-                arguments[count++] = given->argv[j];
-        }
         if (!bench->options.json)
             (void)printf("\n");
         (void)fflush(stdout);
@@ -403,7 +403,7 @@ static int options_check(const struct cli_command *command, const struct bench_o
 }
 
 #define QUICK_TOKENS 200000000
-#define QUICK_TEXT_BYTES ((uint64_t)64 << 20)
+#define QUICK_TEXT_BYTES ((uint64_t)32 << 20)
 
 struct request {
     struct bench bench;

@@ -304,7 +304,7 @@ static void worst_open(struct bench *bench, struct worst *worst)
 static int run(struct bench *bench)
 {
     static struct worst worst;
-    if (bench->options.against)
+    if (bench->options.against && *bench->options.against)
         return bench_misused(bench,
                              "--against compares with other tokenizers, and --worst does not; give one of the two");
     worst_open(bench, &worst);

@@ -30,8 +30,8 @@ tokmap-bench all --quick --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500
 equal "$(grep -vc '"quick": true' quick.json || :)" 0 'results of a quick run that do not say so'
 if ! grep -q 'nothing is measured with --cold' err; then
     holds quick/loader-cold.jsonl '"metric": "amplification"'
-    holds quick/train-cold.jsonl '"command": "tokmap-bench train --cold '
-    holds quick/train-cold-2.5.jsonl '"command": "tokmap-bench train --cold --step-ms 2.5'
+    holds quick/train-cold.jsonl "--save quick --cold "
+    holds quick/train-cold-2.5.jsonl "--save quick --cold --step-ms 2.5 "
 fi
 holds quick/loader.jsonl '"metric": "tokens_per_s"'
 tokmap-bench order --quick --seconds 0.01 >table
