@@ -208,6 +208,12 @@ class Tables(Folder):
         self.assertTrue(all(len(values.split(",")) == 2 for values in ours.values()))
         equal = {line[2]: line[3] for line in found if line[0] == "equal"}
         self.assertEqual(set(equal.values()), {"yes"})
+        some = lines_of(["parts", "--text", self.path("text.jsonl"), "--repeats", "1", "--venv", self.path("none"),
+                         "--peers", "duckdb,rensa"])
+        self.assertEqual({line[2] for line in some if line[0] in ("row", "absent")} - {"tokmap"},
+                         {"DuckDB", "rensa", "rensa 0.4"})
+        with self.assertRaisesRegex(AssertionError, "there is no such system; there are datatrove, duckdb"):
+            lines_of(["parts", "--text", self.path("text.jsonl"), "--peers", "nothing"])
         total = module("tables.parts").shingles_write(self.path("text.jsonl"), self.path("shingles"))
         self.assertEqual(total, 400 * (6 * 20 - 4))
         if not importlib.util.find_spec("numpy"):

@@ -168,8 +168,12 @@ class Row:
 
 def first_runs(report, options, paths):
     """Runs each row once, and compares what systems must agree in. Returns those that could be run."""
-    rows, right = [], {}
-    for label, *what in [*(("tokmap", part) for part in PARTS), *ROWS]:
+    rows, right, known = [], {}, {label.lower().split()[0] for label, *_ in ROWS}
+    wanted = {name.strip() for name in options.peers.split(",") if name.strip()} or known
+    if not wanted <= {"tokmap", *known}:
+        raise Absent(f"--peers: there is no such system; there are {', '.join(sorted(known))}")
+    others = [row for row in ROWS if row[0].lower().split()[0] in wanted]
+    for label, *what in [*(("tokmap", part) for part in PARTS), *others]:
         try:
             row = Row(options, report, label, *what)
             report.progress(0, 0, f"{label}: first run")
