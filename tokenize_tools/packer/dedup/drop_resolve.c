@@ -29,6 +29,7 @@
 #define PORTIONS_MOST ((uint64_t)1024)
 #define TABLE_LEAST ((uint64_t)512 << 20)
 #define READ_BYTES ((uint32_t)16 << 10)
+#define AHEAD 8 /* records whose entries of the table are on their way from memory */
 
 struct portion {
     const struct all_scans *scans;
@@ -140,6 +141,8 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
     const uint64_t each = max64(SCAN_PARTITIONS / scans->portions, 1); /* partitions of a portion */
     const uint64_t first = portion->number * SCAN_PARTITIONS / scans->portions;
     const struct stage_record *record = NULL;
+    struct stage_record read[AHEAD];
+    uint64_t count = 0, done = 0; /* of those read, and of these compared */
     struct stage_merge *merge;
     bool filled[SCAN_PARTITIONS];
     enum tokmap_status status = stage_merge_new(&merge, each, READ_BYTES, error);
@@ -148,14 +151,19 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
     for (uint64_t i = 0; i < each && !status; i++)
         if (filled[i])
             status = stage_merge_add(merge, &id, SCAN_FIRST + first + i, error);
-    while (!status) {
+    for (bool more = true; !status && (more || done < count);) {
+        if (!more || count - done == AHEAD) {
+            status = document_compare(portion, unit, &read[done++ % AHEAD], error);
+            continue;
+        }
         status = stage_merge_next(merge, &record, error);
-        if (status || !record)
-            break;
-        if (record->input >= scans->list[unit].places.inputs)
+        more = !status && record;
+        if (more && record->input >= scans->list[unit].places.inputs)
             status = stage_corrupt(&id, error);
-        else if (portion_of(scans, record->second) == portion->number)
-            status = document_compare(portion, unit, record, error);
+        if (!more || status || portion_of(scans, record->second) != portion->number)
+            continue;
+        read[count++ % AHEAD] = *record;
+        key_table_prefetch(&portion->table, (struct hash128){record->first, record->second});
     }
     stage_merge_free(merge);
     return status;
