@@ -4,7 +4,9 @@
  * lookups. A register holds four keys, so step 3 takes 16 pieces at once.
  *
  * Tried and not kept, as times the rate: buckets of 16 pieces prefetched after the keys of the next 16 (0.99 to 1.01);
- * keys 40 bytes off a multiple of 64, so that one in four is read from two lines (0.98 to 0.99 warm).
+ * keys 40 bytes off a multiple of 64, so that one in four is read from two lines (0.98 to 0.99 warm). On a processor
+ * with Golden Cove cores, warm: batches of 192 or 256 pieces (0.99 to 1.02); step 4 two pieces at a time, and without
+ * the mask of 16-bit ids (0.98 to 1.02).
  */
 #include "bpe_encode.h"
 
