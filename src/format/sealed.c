@@ -21,7 +21,6 @@
 #include "sealed.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

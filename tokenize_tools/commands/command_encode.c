@@ -15,7 +15,6 @@
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/skip_report.h"
-#include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
 #include "corpus/records.h"

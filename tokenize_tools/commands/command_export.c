@@ -41,7 +41,6 @@
 #include "text/code_point.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
-#include "tokmap/tokmap.h"
 
 static const char program[] = "tokmap export";
 

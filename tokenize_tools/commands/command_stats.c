@@ -22,7 +22,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
-#include "platform/process.h"
 
 static const char program[] = "tokmap stats";
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "commands/report/document_lengths.h"
-#include "common/bytes.h"
 #include "common/hash.h"
 #include "engine/cut_tokenizer.h"
 #include "format/shard_file.h"

@@ -2,7 +2,6 @@
 /* folder.c - see folder.h. */
 #include "folder.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
