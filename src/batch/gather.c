@@ -94,9 +94,8 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
                                const struct gather_options *options, struct tokmap_error *error)
 {
     assert(source && (options->row_width == 0 || options->row_width == 2 || options->row_width == 4));
-    struct tokmap_dataset_info info;
     *made = NULL;
-    dataset_describe(source->views.dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(source->views.dataset);
     struct gather *gather = calloc(1, sizeof *gather);
     if (!gather)
         return error_set_memory(error, "a loader", sizeof *gather);

@@ -24,8 +24,7 @@
 enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
                                     bool compared, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info;
-    dataset_describe(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     assert(info.width == 2 || info.width == 4);
     const uint64_t page = os_page_bytes();
     *views = (struct shard_views){

@@ -61,10 +61,6 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
 
 /* Returns what tokmap_dataset_info() fills in, for callers of this build: it sets the size itself and cannot fail. */
 struct tokmap_dataset_info info_of_dataset(const struct tokmap_dataset *dataset);
-static inline void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
-{
-    *info = info_of_dataset(dataset);
-}
 
 /* The tokens of one shard (of the part of it that the dataset holds), in a file that is open for reading. Lives as long
  * as the shard is held. Token i of the shard is element i of those that begin at byte `offset`. */

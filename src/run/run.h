@@ -62,18 +62,6 @@ enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const
 struct tokmap_run_info info_of_run(const struct tokmap_run *run);
 struct tokmap_source_info info_of_source(const struct tokmap_run *run, uint64_t source);
 struct tokmap_phase_info info_of_phase(const struct tokmap_run *run, uint64_t phase);
-static inline void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
-{
-    *info = info_of_run(run);
-}
-static inline void run_describe_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info)
-{
-    *info = info_of_source(run, source);
-}
-static inline void run_describe_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info)
-{
-    *info = info_of_phase(run, phase);
-}
 
 /* Returns the source of a share of a phase; the run has both. */
 uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t share);
