@@ -294,7 +294,7 @@ static void results(struct bench *bench, const struct worst *worst)
 static void worst_open(struct bench *bench, struct worst *worst)
 {
     worst->tokenizer = bench_tokenizer_open(bench);
-    tokenizer_info(worst->tokenizer, &worst->info);
+    worst->info = info_of_tokenizer(worst->tokenizer);
     texts_make(bench, worst);
     if (mul_overflows(worst->texts[0].bytes, worst->info.ids_per_byte_most, &worst->capacity))
         bench_no_memory(bench);

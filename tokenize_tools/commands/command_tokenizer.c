@@ -169,7 +169,7 @@ static int describe(const struct cli_command *command, const char **operands, si
         status = command_failed(command, &error);
     const uint64_t open_ns = os_clock_ns() - started;
     if (!status) {
-        tokenizer_info(tokenizer, &info);
+        info = info_of_tokenizer(tokenizer);
         folder_compare(&describing->folder, tokenizer);
         report(tokenizer, &info, open_ns, describing);
     }

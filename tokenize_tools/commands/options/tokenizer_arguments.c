@@ -173,7 +173,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
         }
         if (status)
             return status;
-        tokenizer_info(search->found, &info);
+        info = info_of_tokenizer(search->found);
         if (!memcmp(info.fingerprint, search->info->tokenizer, 16))
             return TOKMAP_OK;
         memcpy(recognize ? search->other_recognizing : search->other, info.fingerprint, sizeof search->other);

@@ -74,10 +74,6 @@ void tokenizer_close(struct tokenizer *tokenizer);
 void tokenizer_name_ends(struct tokenizer *tokenizer, uint64_t eod_id, uint64_t bos_id);
 /* Describes a tokenizer. */
 struct tokenizer_info info_of_tokenizer(const struct tokenizer *tokenizer);
-static inline void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info)
-{
-    *info = info_of_tokenizer(tokenizer);
-}
 /* Returns the id of a special token by its text ("<|endoftext|>") or by its short name ("endoftext"), or
  * TOKMAP_NO_ID. */
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name);
