@@ -19,6 +19,7 @@
 #include "harness/harness.h"
 #include "harness/machine.h"
 #include "harness/result_rows.h"
+#include "harness/storage.h"
 #include "peers/scripts.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -48,7 +49,10 @@ static enum tokmap_status lines_save(const struct bench *bench, const char *case
 {
     char name[128];
     const char *table = bench->options.table;
-    (void)snprintf(name, sizeof name, "%s%s%.60s", case_name, table ? "-" : "", table ? table : "");
+    int used = snprintf(name, sizeof name, "%s%s%.60s%s%s", case_name, table ? "-" : "", table ? table : "",
+                        bench->options.worst ? "-worst" : "", bench->options.cold ? "-cold" : "");
+    if (bench->options.cold && bench->options.step_ms_given)
+        (void)snprintf(name + used, sizeof name - (size_t)used, "-%g", bench->options.step_ms);
     char *path = path_join(bench->options.save, strlen(bench->options.save), name, strlen(name), ".jsonl");
     const enum tokmap_status status = path ? cli_file_write(path, bench->lines.bytes, bench->lines.count, error)
                                            : error_set_memory(error, "a path", 0);
@@ -110,6 +114,7 @@ static const char details[] =
     "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench tokenize --worst prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench compare data/web\n"
+    "  tokmap-bench all --quick\n"
     "  tokmap-bench all --save results --plot pictures\n"
     "\n"
     "The case tokenize needs a text in a real language that does not repeat itself. "
@@ -195,31 +200,81 @@ struct arguments {
     size_t operand_count;
 };
 
-/* Runs every case in its own process, so that none inherits memory of another one, on the same dataset. */
+/* The rows of bench/RESULTS.md, in the order in which they are measured: cases, and the options of each. With --plot,
+ * the pictures of the last run of a case stay. */
+static const struct step {
+    const struct bench_case *chosen;
+    const char *more[3];
+} steps[] = {{&case_check, {NULL}},        {&case_loader, {"--cold"}},
+             {&case_loader, {NULL}},       {&case_train, {"--cold", "--step-ms", "2.5"}},
+             {&case_train, {"--cold"}},    {&case_train, {NULL}},
+             {&case_open, {NULL}},         {&case_order, {NULL}},
+             {&case_verify, {NULL}},       {&case_sources, {NULL}},
+             {&case_plan, {NULL}},         {&case_pack, {NULL}},
+             {&case_hostile, {NULL}},      {&case_h2d, {NULL}},
+             {&case_expand, {NULL}},       {&case_race, {NULL}},
+             {&case_tokenize, {NULL}},     {&case_tokenize, {"--worst", "--against", ""}},
+             {&case_compare, {"loaders"}}, {&case_compare, {"pack"}},
+             {&case_compare, {"prepare"}}, {&case_compare, {"parts"}},
+             {&case_faults, {NULL}}};
+
+/* Returns whether the dataset can be read from storage, or prints a line. */
+static bool cold_possible(struct bench *bench)
+{
+    const struct opened data = dataset_open(bench, TOKMAP_READ_PREAD);
+    const bool possible = !page_cache_try_drop(data.dataset, &bench->error);
+    tokmap_dataset_close(data.dataset);
+    if (!possible)
+        bench_say(bench, "nothing is measured with --cold: %s", bench->error.message);
+    return possible;
+}
+
+/* Returns whether the command line has what a step needs. operand: receives what it reads, or NULL. */
+static bool step_possible(const struct bench_options *o, const struct step *step, const char *dataset,
+                          const char **operand)
+{
+    const struct bench_case *chosen = step->chosen;
+    const bool others = chosen == &case_compare || chosen == &case_faults;
+    const bool text = chosen == &case_tokenize || chosen == &case_pack;
+    const bool packs = others && step->more[0] && step->more[0][0] == 'p'; /* pack, prepare, and parts */
+    *operand = text ? o->text : packs || chosen == &case_faults ? NULL : dataset;
+    return (chosen != &case_check || o->run_file || o->batch_given) &&
+           (chosen != &case_tokenize || (o->text && o->tokenizer)) && (!others || o->venv || o->offline) &&
+           (!packs || o->tokenizer) && (chosen != &case_faults || !o->quick);
+}
+
+/* Runs every step in its own process, so that none inherits memory of another one, on the same dataset. */
 static int run_all(struct bench *bench, const struct arguments *given)
 {
     const char *name = bench->options.run_file ? bench->options.run_file : dataset_name(bench);
     int result = CLI_DONE;
-    const bool has_gpu = gpu_exists(bench);
-    for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
-        if (cases[i]->only_named)
-            continue;
-        if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
-            continue;
-        if (cases[i]->needs_gpu && !has_gpu)
-            continue;
-        const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {cases[i]->name};
+    size_t count_run = 0;
+    const bool has_gpu = gpu_exists(bench), cold = cold_possible(bench);
+    for (const struct step *step = steps; step < steps + sizeof steps / sizeof steps[0] && !bench_stopped(); step++) {
+        const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {step->chosen->name};
+        const char *operand;
         size_t count = 1;
-        if (cases[i] != &case_pack) /* it would read a text */
-            arguments[count++] = name;
-        for (int j = 1; j < given->argc && count < CHILD_ARGUMENTS_MAX; j++) {
-            bool operand = false;
+        if (!step_possible(&bench->options, step, name, &operand) || (step->chosen->needs_gpu && !has_gpu))
+            continue;
+        if (step->more[0] && !strcmp(step->more[0], "--cold") && !cold)
+            continue;
+        if (!bench->options.json)
+            (void)printf("%stokmap-bench %s", count_run++ ? "\n" : "", step->chosen->name);
+        for (int j = 1; j < given->argc && count < CHILD_ARGUMENTS_MAX - 4; j++) {
+            bool typed = false;
             for (size_t k = 0; k < given->operand_count; k++)
-                operand |= given->argv[j] == given->operands[k];
-            if (!operand)
+                typed |= given->argv[j] == given->operands[k];
+            if (!typed)
                 arguments[count++] = given->argv[j];
         }
-        if (!bench->options.json && i)
+        for (size_t i = 0; i < sizeof step->more / sizeof step->more[0] && step->more[i]; i++) {
+            arguments[count++] = step->more[i];
+            if (!bench->options.json)
+                (void)printf(" %s", step->more[i]);
+        }
+        if (operand)
+            arguments[count++] = operand;
+        if (!bench->options.json)
             (void)printf("\n");
         (void)fflush(stdout);
         if (child_try(bench, bench->self, arguments, NULL, 0, NULL))
@@ -347,6 +402,9 @@ static int options_check(const struct cli_command *command, const struct bench_o
     return -1;
 }
 
+#define QUICK_TOKENS 200000000
+#define QUICK_TEXT_BYTES ((uint64_t)32 << 20)
+
 struct request {
     struct bench bench;
     bool list;
@@ -366,6 +424,10 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (result)
         return result;
     bench->finish = finish;
+    if (bench->options.quick && !bench->options.tokens_given)
+        bench->options.tokens = QUICK_TOKENS;
+    if (bench->options.quick && !bench->options.text_bytes_given)
+        bench->options.text_bytes = QUICK_TEXT_BYTES;
     bench_check_system(bench, os_program_path(bench->self, sizeof bench->self), NULL,
                        "The path of this program cannot be found.");
     if (chosen == &case_compare && count > 1 && scripts_have_table(bench, operands[1])) {
@@ -464,6 +526,10 @@ int main(int argc, char **argv)
          "check: exit with 1 if the verdict is worse; gpu, pack --memory: held: exit with 1 if a figure is not held",
          "tight|ok|held"},
         CLI_HEADING("How it is measured"),
+        {0, "quick", CLI_FLAG, &o->quick, NULL, NULL,
+         "measure less: fewer and shorter repeats of smaller data; each result says so", NULL},
+        {0, "before", CLI_TEXT, &o->before, NULL, "COMMAND",
+         "pack: another tokmap, such as that of an earlier build, which each repeat runs as well", NULL},
         {0, "repeats", CLI_NUMBER, &o->repeats, NULL, "N",
          "repeats of each measurement (each case has its own default)", NULL},
         {0, "seconds", CLI_REAL, &o->seconds, NULL, "S", "length of a repeat (each case has its own default)", NULL},
@@ -475,7 +541,8 @@ int main(int argc, char **argv)
          "pack: measure the peak memory for many tiny documents and for a large one, beside what is allowed", NULL},
         CLI_HEADING("What is created"),
         {0, "dir", CLI_TEXT, &o->folder, NULL, "FOLDER", "where files are created (default $TMPDIR, else /tmp)", NULL},
-        {0, "tokens", CLI_SIZE, &o->tokens, NULL, "N", "size of the dataset that is created (default 1g)", NULL},
+        {0, "tokens", CLI_SIZE, &o->tokens, &o->tokens_given, "N", "size of the dataset that is created (default 1g)",
+         NULL},
         {0, "width", CLI_NUMBER, &o->width, NULL, "2|4", "bytes per token in that dataset (default 2)", NULL},
         {0, "text-bytes", CLI_SIZE, &o->text_bytes, &o->text_bytes_given, "SIZE",
          "pack: size of the text that is created (default 256Mi, with --memory 1Gi); tokenize --worst: of each text "
@@ -484,6 +551,7 @@ int main(int argc, char **argv)
          NULL},
         {0, "tiny-documents", CLI_SIZE, &o->tiny_documents, NULL, "N",
          "pack --memory: number of tiny documents (default 10M)", NULL},
+        {0, "text", CLI_TEXT, &o->text, NULL, "FILE", "the text that `all` gives to tokenize and pack", NULL},
         {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
         CLI_HEADING("The case tokenize"),
         {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE",

@@ -20,6 +20,8 @@
 #include "cli/report.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "corpus/records.h"
+#include "dedup/document_bands.h"
 #include "format/shard_writer.h"
 #include "harness/bench_data.h"
 #include "harness/loops.h"
@@ -263,6 +265,97 @@ static int compare_child(struct bench *bench)
     return CLI_DONE;
 }
 
+/* ---- the table `parts`: what `tokmap pack` consists of ---- */
+
+#define PART_BATCH ((uint64_t)256 << 10)
+#define PART_SHINGLES 512 /* at once, as when a text is read */
+
+static const struct minhash_form part_form = {.words = 5, .bands = 14, .rows = 8};
+
+/* Adds the documents of a JSONL file, the bytes of their texts, and the processor time: that of reading them, or with
+ * `sign` that of their words and bands alone. */
+static void documents_part(struct served *served, const char *path, bool sign)
+{
+    const struct corpus_options options = {.format = CORPUS_JSONL,
+                                           .field = "text",
+                                           .batch_bytes = PART_BATCH,
+                                           .record_limit = UINT32_MAX,
+                                           .document_limit = UINT32_MAX};
+    struct bench *bench = served->bench;
+    struct corpus *corpus = NULL;
+    struct corpus_batch batch = {.bytes = NULL};
+    struct band_signer signer = {.minhash = NULL};
+    struct document_bands bands = {.signature = NULL};
+    struct bytes_buffer found = {.bytes = NULL};
+    uint64_t documents = 0, bytes = 0, signing = 0;
+    enum tokmap_status status;
+    bench_check(bench, band_signer_make(&signer, &part_form, &bench->error));
+    const uint64_t begun = os_process_cpu_ns();
+    bench_check(bench, corpus_open(&corpus, &path, 1, &options, &bench->error));
+    while (!(status = corpus_next(corpus, &batch, &bench->error))) {
+        bench_check(bench, records_to_documents(&options, &batch, &bench->error));
+        const uint64_t read = os_process_cpu_ns();
+        for (uint64_t i = 0; sign && i < batch.document_count; i++, found.count = 0)
+            bench_check(bench, document_bands_add(&signer, &bands, &batch.documents[i], false, &found, &bench->error));
+        signing += os_process_cpu_ns() - read;
+        documents += batch.document_count;
+        bytes += batch.counts.text_bytes;
+    }
+    if (status != TOKMAP_END)
+        bench_failed(bench, &bench->error);
+    cli_json_real(&served->json, "seconds", (double)(sign ? signing : os_process_cpu_ns() - begun) / 1e9);
+    cli_json_array(&served->json, "equal");
+    cli_json_number(&served->json, NULL, documents);
+    cli_json_number(&served->json, NULL, bytes);
+    cli_json_end(&served->json);
+    corpus_close(corpus);
+    corpus_batch_free(&batch);
+    document_bands_free(&bands);
+    band_signer_free(&signer);
+    bytes_free(&found);
+}
+
+/* Adds the processor time of signatures, and their sum. The file has the shingles of one document after the other, as
+ * numbers of 64 bits, and before them how many they are. */
+static void signatures_part(struct served *served, const char *path)
+{
+    struct bench *bench = served->bench;
+    struct bytes_buffer file = {.bytes = NULL};
+    struct minhash *minhash = minhash_new(part_form.bands, part_form.rows);
+    uint64_t *signature = minhash ? bench_new(bench, minhash_places(minhash), sizeof *signature) : NULL, sum = 0;
+    if (!minhash)
+        bench_no_memory(bench);
+    bench_check(bench, cli_file_read(path, UINT32_MAX, &file, &bench->error));
+    const uint64_t *at = (const uint64_t *)(const void *)file.bytes, *end = at + file.count / sizeof *at;
+    const uint64_t begun = os_process_cpu_ns();
+    while (at < end) {
+        const uint64_t *const last = at + 1 + min64(*at, (uint64_t)(end - at - 1));
+        minhash_begin(minhash, signature);
+        for (at++; at < last; at += min64(PART_SHINGLES, (uint64_t)(last - at)))
+            minhash_add(minhash, signature, at, (uint32_t)min64(PART_SHINGLES, (uint64_t)(last - at)));
+        for (uint32_t i = 0; i < part_form.bands * part_form.rows; i++)
+            sum += signature[i];
+    }
+    cli_json_real(&served->json, "seconds", (double)(os_process_cpu_ns() - begun) / 1e9);
+    cli_json_number(&served->json, "equal", sum);
+    minhash_free(minhash);
+    free(signature);
+    bytes_free(&file);
+}
+
+/* Measures the part that options.child names, in one thread, and prints a line of JSON. */
+static int parts_child(struct bench *bench)
+{
+    struct served served = {.bench = bench};
+    answer_begin(&served);
+    if (!strcmp(bench->options.child, "signatures"))
+        signatures_part(&served, bench->options.dataset);
+    else
+        documents_part(&served, bench->options.dataset, strcmp(bench->options.child, "reading") != 0);
+    answer_end(&served);
+    return CLI_DONE;
+}
+
 /* ---- a dataset's tokens in one flat file, which is what other systems read ---- */
 
 struct flat_tokens {
@@ -461,7 +554,7 @@ static int compare_run(struct bench *bench)
     static struct child_arguments arguments;
     const char *table = bench->options.table ? bench->options.table : "loaders";
     if (bench->options.child)
-        return compare_child(bench);
+        return scripts_read_text(bench) ? parts_child(bench) : compare_child(bench);
     if (scripts_read_text(bench)) {
         arguments_text(&arguments, "--text", bench->options.dataset);
         arguments_text(&arguments, "--tokenizer", bench->options.tokenizer);
@@ -482,7 +575,7 @@ static int compare_run(struct bench *bench)
 
 const struct bench_case case_compare = {
     "compare", "tokmap beside other loaders on the same tokens; [TABLE] [DATA], --peers, --venv, --offline",
-    .run = compare_run, .only_named = true, .reads_files = true};
+    .run = compare_run, .reads_files = true};
 
 /* ==== the case `faults` ==== */
 
@@ -507,4 +600,4 @@ static int faults_run(struct bench *bench)
 
 const struct bench_case case_faults = {
     "faults", "what tokmap and other loaders do when files, storage, or processes fail; --peers, --venv, --offline",
-    .run = faults_run, .only_named = true};
+    .run = faults_run};

@@ -578,4 +578,4 @@ static int cost_run(struct bench *bench)
 }
 
 const struct bench_case case_cost = {"cost", "what loading a whole run costs, by rows that were measured",
-                                     .run = cost_run, .only_named = true};
+                                     .run = cost_run};

@@ -268,4 +268,4 @@ static int run(struct bench *bench)
 
 const struct bench_case case_gpu = {
     "gpu", "all figures of the GPU path beside their bars: runs h2d, expand, loader, train, and race on a GPU",
-    .run = run, .only_named = true};
+    .run = run};

@@ -362,5 +362,4 @@ static int run(struct bench *bench)
     return any ? CLI_FAILED : CLI_DONE;
 }
 
-const struct bench_case case_hostile = {"hostile", "work per byte of hostile input, counted, at two sizes", .run = run,
-                                        .only_named = true};
+const struct bench_case case_hostile = {"hostile", "work per byte of hostile input, counted, at two sizes", .run = run};

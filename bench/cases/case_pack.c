@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process; and on the same
- * text as records, by stages. With --memory, pack_memory_run() runs.
+ * case_pack.c - the command `tokmap pack` as a process, on plain text and on the same text as records, by stages. With
+ * --memory, pack_memory_run() runs.
  *
- * The limit is a loop that moves the same bytes: it reads the text and writes, hashes and syncs twice as many bytes,
- * since a token of the byte tokenizer takes two. Both begin with the text in the page cache and end when storage has
- * the output.
+ * The limit of plain text with the byte tokenizer is a loop that moves the same bytes: it reads the text and writes,
+ * hashes and syncs twice as many bytes, since a token takes two. Both begin with the text in the page cache and end
+ * when storage has the output.
  */
 #include "cases.h"
 
@@ -54,13 +54,61 @@ static uint64_t file_bytes(const char *prefix, const char *ending)
     return os_stat(path, &stat) ? 0 : stat.bytes;
 }
 
-static void shard_remove(const char *prefix)
+enum { OURS, THEIRS, SIDES };
+
+/* What is measured of a way. With --before, each repeat also runs the other command, in turns first and last. */
+struct measured {
+    struct series rate, peak;         /* MB/s, MiB */
+    struct series before_peak;        /* of the other command */
+    struct series before, before_cpu; /* its time and its processor time divided by ours, repeat by repeat */
+};
+
+/* Runs a command, as so many tasks at once unless that is 0. stored: receives the bytes of the tokens of the one shard
+ * at `output`, or 0. */
+static void command_measure(struct bench *bench, struct measured *measured, const struct child_arguments *command,
+                            uint32_t tasks, const char *output, uint64_t bytes, const struct repeats *repeats,
+                            uint64_t *stored)
 {
-    static const char *const endings[] = {".bin", ".tmx"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        char path[BENCH_PATH + 8];
-        (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
-        (void)os_unlink(path);
+    char ours[BENCH_PATH], said[256];
+    const char *const programs[SIDES] = {ours, bench->options.before};
+    struct child_usage usage[SIDES];
+    const int sides = bench->options.before ? SIDES : 1;
+    child_program(bench, ours);
+    for (int i = 0; i < sides; i++) {
+        const int side = repeats->number % 2 ? sides - 1 - i : i;
+        if (tasks)
+            child_run_tasks(bench, programs[side], command, tasks, &usage[side]);
+        else
+            child_run(bench, programs[side], command->list, said, sizeof said, &usage[side]);
+        if (!side)
+            *stored = file_bytes(output, ".bin") + file_bytes(output, ".bin.zst");
+        made_tree_empty(bench);
+    }
+    repeats_add(repeats, &measured->rate, (double)bytes / 1e6 / usage[OURS].seconds);
+    repeats_add(repeats, &measured->peak, usage[OURS].peak_mib);
+    if (sides == 1)
+        return;
+    repeats_add(repeats, &measured->before_peak, usage[THEIRS].peak_mib);
+    repeats_add(repeats, &measured->before, usage[THEIRS].seconds / usage[OURS].seconds);
+    repeats_add(repeats, &measured->before_cpu, usage[THEIRS].cpu_seconds / usage[OURS].cpu_seconds);
+}
+
+/* Writes the results NAME_mb_s and NAME_peak_mib, and with --before NAME_before_ratio and NAME_before_cpu_ratio. */
+static void measured_report(struct bench *bench, const char *name, const struct measured *measured,
+                            const struct series *limit)
+{
+    const bool before = measured->before.count != 0;
+    const struct {
+        const char *ending, *unit;
+        const struct series *values, *limit;
+    } results[] = {{"mb_s", "MB/s", &measured->rate, limit},
+                   {"peak_mib", "MiB", &measured->peak, before ? &measured->before_peak : NULL},
+                   {"before_ratio", "x", &measured->before, NULL},
+                   {"before_cpu_ratio", "x", &measured->before_cpu, NULL}};
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        char metric[64];
+        (void)snprintf(metric, sizeof metric, "%s_%s", name, results[i].ending);
+        bench_result(bench, metric, results[i].unit, results[i].values, results[i].limit);
     }
 }
 
@@ -246,6 +294,8 @@ static int pack_memory_run(struct bench *bench)
         large_write(bench, memory.large_bytes);
         return CLI_DONE;
     }
+    if (options->before)
+        return bench_misused(bench, "--memory measures one command, so leave --before out");
     if (options->dataset || (options->require_given && options->require != BENCH_REQUIRE_HELD))
         return bench_misused(bench, options->dataset ? "--memory makes its documents itself, so leave the file out"
                                                      : "--require is here followed by held");
@@ -262,7 +312,7 @@ static int pack_memory_run(struct bench *bench)
     return options->require_given && !held ? CLI_FAILED : CLI_DONE;
 }
 
-/* ==== the same text as records, and each stage of `tokmap pack` beside packing them without it ==== */
+/* ==== plain text, and each stage of `tokmap pack` beside packing the same records without it ==== */
 
 /*
  * The text is generated, or that of the file which the command names, from its begin again if it is too short.
@@ -278,12 +328,15 @@ static int pack_memory_run(struct bench *bench)
 #define EXCLUDED_BYTES ((size_t)1 << 20)
 #define EXCLUDED_LINE 1024
 
-enum kind { JSONL, COMPRESSED, KINDS };
+enum kind { TEXT, JSONL, COMPRESSED, KINDS };
 enum {
+    PLAIN_TEXT,
     RECORDS,
     ZST,
     SHARDS,
     TASKS,
+    THREE_THREADS,
+    THREE_TASKS,
     SHUFFLE,
     DEDUP,
     MINHASH,
@@ -293,10 +346,13 @@ enum {
     ALSO,
     RECORDS_TWICE,
     ZST_TWICE,
+    BUSY_RECORDS, /* this and the next ones while another process runs on each processor */
+    BUSY_SHUFFLE,
+    BUSY_ALSO,
     WAYS
 };
 
-enum { PLAIN_TEXT = -1 };
+enum { LOOP = -1 }; /* the limit of plain text, if the tokenizer is that of bytes */
 
 /* These stand for words that stages_open() makes. */
 #define SHARD_TOKENS "{shard}"
@@ -310,11 +366,15 @@ static const struct way {
     int limit;        /* the way beside which it is shown */
     const char *options[OPTIONS_MOST];
 } ways[WAYS] = {
+    [PLAIN_TEXT] = {"text", TEXT, 1, LOOP, {"--input-format", "text"}},
     [RECORDS] = {"jsonl", JSONL, 1, PLAIN_TEXT, {NULL}},
     [ZST] = {"jsonl_zst", COMPRESSED, 1, RECORDS, {NULL}},
     [SHARDS] = {"shards", JSONL, 1, RECORDS, {"--shard-tokens", SHARD_TOKENS}},
     [TASKS] =
         {"tasks", JSONL, 1, SHARDS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES, "--task", "0/1"}},
+    [THREE_THREADS] = {"three_threads", JSONL, 3, SHARDS, {"--shard-tokens", SHARD_TOKENS}},
+    [THREE_TASKS] =
+        {"three_tasks", JSONL, 1, THREE_THREADS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES}},
     [SHUFFLE] = {"shuffle", JSONL, 1, RECORDS, {"--shuffle", "7"}},
     [DEDUP] = {"dedup", JSONL, 1, RECORDS, {"--dedup", "exact"}},
     [MINHASH] = {"minhash", JSONL, 1, RECORDS, {"--dedup", "minhash"}},
@@ -324,18 +384,24 @@ static const struct way {
     [ALSO] = {"also", JSONL, 1, RECORDS, {"--also", "megatron,llmc"}},
     [RECORDS_TWICE] = {"twice_threads", JSONL, 2, RECORDS, {NULL}},
     [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, ZST, {NULL}},
+    [BUSY_RECORDS] = {"busy_jsonl", JSONL, 1, RECORDS, {NULL}},
+    [BUSY_SHUFFLE] = {"busy_shuffle", JSONL, 1, BUSY_RECORDS, {"--shuffle", "7"}},
+    [BUSY_ALSO] = {"busy_also", JSONL, 1, BUSY_RECORDS, {"--also", "megatron,llmc"}},
 };
 
 struct stages {
     char paths[KINDS][FILES][BENCH_PATH];
     char folder[BENCH_PATH], output[BENCH_PATH + 8];
     char excluded[BENCH_PATH]; /* a file of texts that are in no document */
+    char copy[BENCH_PATH];     /* the file that the loop writes */
+    uint8_t *block;            /* of the loop */
     char shard_tokens[32], unit_bytes[32];
     uint64_t text_bytes;
     struct bench_text real; /* source of the documents, if the command names a file */
-    struct series rate[WAYS], peak[WAYS];
+    struct measured measured[WAYS];
     uint64_t stored[WAYS]; /* bytes of the tokens of this repeat: those of one shard, or 0 */
     struct series sealed;  /* percent */
+    struct series loop;    /* MB/s of text */
 };
 
 /* ---- the records ---- */
@@ -400,7 +466,9 @@ static int files_write(struct making *making, uint64_t bytes)
         const size_t text = record_fill(making, (size_t)min64(power + random_below(&making->state, power), bytes));
         const size_t line = text_json_line(making->line, (const char *)making->record, text);
         bytes -= min64(text, bytes);
-        system = os_write(making->fds[JSONL], making->line, line);
+        system = os_write(making->fds[TEXT], making->record, text);
+        if (!system)
+            system = os_write(making->fds[JSONL], making->line, line);
         if (!system)
             system = compressed_write(making, line);
     }
@@ -410,7 +478,7 @@ static int files_write(struct making *making, uint64_t bytes)
 static void records_write(struct bench *bench, struct stages *stages, struct making *making)
 {
     static const char failed[] = "The records cannot be written; give another --dir or fewer --text-bytes.";
-    static const char *const endings[KINDS] = {[JSONL] = ".jsonl", [COMPRESSED] = ".jsonl.zst"};
+    static const char *const endings[KINDS] = {[TEXT] = ".txt", [JSONL] = ".jsonl", [COMPRESSED] = ".jsonl.zst"};
     for (uint32_t i = 0; i < FILES; i++) {
         const uint64_t bytes = mul_div(stages->text_bytes, i + 1, FILES) - mul_div(stages->text_bytes, i, FILES);
         for (int kind = 0; kind < KINDS; kind++) {
@@ -479,7 +547,11 @@ static void excluded_write(struct bench *bench, struct stages *stages)
 /* Makes the records, of --text-bytes of text. */
 static void stages_open(struct bench *bench, struct stages *stages)
 {
+    char size[32];
     stages->text_bytes = bench->options.text_bytes;
+    stages->block = bench_new(bench, BLOCK, 1);
+    made_file(bench, "copy", stages->copy);
+    bench_say(bench, "creating %s of text in %s", cli_bytes(stages->text_bytes, size), bench->options.folder);
     if (bench->options.dataset)
         bench_text_open(bench, &stages->real);
     made_tree(bench, "packed-stages", stages->folder);
@@ -488,6 +560,52 @@ static void stages_open(struct bench *bench, struct stages *stages)
     (void)snprintf(stages->unit_bytes, sizeof stages->unit_bytes, "%" PRIu64, max64(stages->text_bytes / 8, 65536));
     excluded_write(bench, stages);
     records_make(bench, stages);
+}
+
+/* ---- the loop ---- */
+
+struct copy {
+    int fd;
+    uint64_t written; /* bytes */
+    struct write_behind behind;
+};
+
+/* Writes each block of a text twice, and stores them meanwhile, as the packer does. */
+static int copy_text(struct stages *stages, const char *path, struct copy *output)
+{
+    int from;
+    size_t got = BLOCK;
+    int system = os_open(path, OS_READ, &from);
+    if (system)
+        return system;
+    for (uint64_t at = 0; !system && got == BLOCK; at += got) {
+        system = os_pread(from, stages->block, BLOCK, at, &got);
+        for (int twice = 0; !system && got && twice < 2; twice++) {
+            keep_value(hash64(stages->block, got));
+            system = os_write(output->fd, stages->block, got);
+            output->written += got;
+            write_behind(&output->behind, output->fd, output->written);
+        }
+    }
+    os_close(from);
+    return system;
+}
+
+static void loop_repeat(struct bench *bench, struct stages *stages, const struct repeats *repeats)
+{
+    struct copy copy = {.fd = -1};
+    const uint64_t started = os_clock_ns();
+    int system = os_open(stages->copy, OS_WRITE_NEW, &copy.fd);
+    for (uint32_t i = 0; !system && i < FILES; i++)
+        system = copy_text(stages, stages->paths[TEXT][i], &copy);
+    if (!system)
+        system = os_sync(copy.fd);
+    const double seconds = (double)(os_clock_ns() - started) / 1e9;
+    if (copy.fd >= 0)
+        os_close(copy.fd);
+    (void)os_unlink(stages->copy);
+    bench_check_system(bench, system, stages->copy, "The file of the loop cannot be written.");
+    repeats_add(repeats, &stages->loop, (double)stages->text_bytes / 1e6 / seconds);
 }
 
 /* ---- packing ---- */
@@ -501,12 +619,11 @@ static const char *option_word(const struct stages *stages, const char *option)
                                          : option;
 }
 
-static void way_repeat(struct bench *bench, struct stages *stages, size_t number, bool counts)
+static void way_repeat(struct bench *bench, struct stages *stages, size_t number, const struct repeats *repeats)
 {
     const struct way *way = &ways[number];
     const char *options[OPTIONS_MOST];
     struct child_arguments command;
-    struct child_usage usage;
     for (size_t i = 0; i < OPTIONS_MOST; i++)
         options[i] = way->options[i] ? option_word(stages, way->options[i]) : NULL;
     command_begin(bench, &command, stages->output, way->threads, options);
@@ -514,184 +631,51 @@ static void way_repeat(struct bench *bench, struct stages *stages, size_t number
         arguments_add(&command, stages->paths[way->kind][i]);
         page_cache_read(bench, stages->paths[way->kind][i]);
     }
-    child_run_tokmap(bench, command.list, &usage);
-    stages->stored[number] = file_bytes(stages->output, number == SEAL ? ".bin.zst" : ".bin");
-    made_tree_empty(bench);
-    if (counts) {
-        series_add(&stages->rate[number], (double)stages->text_bytes / 1e6 / usage.seconds);
-        series_add(&stages->peak[number], usage.peak_mib);
-    }
+    command_measure(bench, &stages->measured[number], &command, number == THREE_TASKS ? 3 : 0, stages->output,
+                    stages->text_bytes, repeats, &stages->stored[number]);
 }
 
-/* Packs the records once in each way. counts: add the results to the series. */
-static void stages_repeat(struct bench *bench, struct stages *stages, bool counts)
+/* Packs the records once in each way. */
+static void stages_repeat(struct bench *bench, struct stages *stages, const struct repeats *repeats)
+{
+    struct child_load load;
+    for (size_t i = 0; i < BUSY_RECORDS; i++)
+        way_repeat(bench, stages, i, repeats);
+    child_load_begin(bench, &load);
+    for (size_t i = BUSY_RECORDS; i < WAYS; i++)
+        way_repeat(bench, stages, i, repeats);
+    child_load_end(&load);
+    if (stages->stored[RECORDS])
+        repeats_add(repeats, &stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
+}
+
+static void stages_report(struct bench *bench, const struct stages *stages)
 {
     for (size_t i = 0; i < WAYS; i++)
-        way_repeat(bench, stages, i, counts);
-    if (counts && stages->stored[RECORDS])
-        series_add(&stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
-}
-
-/* Writes the results. text: the rate of packing plain text. */
-static void stages_report(struct bench *bench, const struct stages *stages, const struct series *text)
-{
-    for (size_t i = 0; i < WAYS; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "%s_mb_s", ways[i].name);
-        bench_result(bench, name, "MB/s", &stages->rate[i],
-                     ways[i].limit == PLAIN_TEXT ? text : &stages->rate[ways[i].limit]);
-        (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
-        bench_result(bench, name, "MiB", &stages->peak[i], NULL);
-    }
+        measured_report(bench, ways[i].name, &stages->measured[i],
+                        ways[i].limit == LOOP ? &stages->loop : &stages->measured[ways[i].limit].rate);
     bench_result(bench, "sealed_percent", "%", &stages->sealed, NULL);
-}
-
-/* ==== the case `pack` ==== */
-
-#define TEXTS 16 /* files */
-
-struct packing {
-    char texts[TEXTS][BENCH_PATH];
-    char output[BENCH_PATH]; /* prefix of the shard that `tokmap pack` writes */
-    char copy[BENCH_PATH];   /* the file that the limit writes */
-    uint8_t *block;
-    uint64_t bytes;                  /* of all texts */
-    struct series rate, limit, peak; /* MB/s of text, the same of the limit, MiB */
-};
-
-/* ---- text ---- */
-
-static void text_write(struct bench *bench, struct packing *packing, struct made_text *text, const char *path,
-                       uint64_t left)
-{
-    int fd;
-    bench_check_system(bench, os_open(path, OS_WRITE_NEW, &fd), path,
-                       "The text cannot be created; give another --dir.");
-    int system = 0;
-    while (!system && left) {
-        const size_t bytes = (size_t)min64(left, BLOCK);
-        made_text_fill(text, packing->block, BLOCK);
-        system = os_write(fd, packing->block, bytes);
-        left -= bytes;
-    }
-    if (!system)
-        system = os_sync(fd);
-    os_close(fd);
-    bench_check_system(bench, system, path, "The text cannot be written; give another --dir or fewer --text-bytes.");
-}
-
-static void text_make(struct bench *bench, struct packing *packing)
-{
-    char size[32], name[32];
-    struct made_text *text = made_text_new(bench, 11);
-    bench_say(bench, "creating %s of text in %s", cli_bytes(packing->bytes, size), bench->options.folder);
-    for (uint32_t i = 0; i < TEXTS; i++) {
-        (void)snprintf(name, sizeof name, "text%02u.txt", i);
-        made_file(bench, name, packing->texts[i]);
-        text_write(bench, packing, text, packing->texts[i],
-                   mul_div(packing->bytes, i + 1, TEXTS) - mul_div(packing->bytes, i, TEXTS));
-        bench_stop_check(bench);
-    }
-    made_text_free(text);
-}
-
-/* ---- pack ---- */
-
-static void pack_repeat(struct bench *bench, struct packing *packing, bool counts)
-{
-    struct child_arguments arguments = {
-        .list = {"pack", "--quiet", "--input-format", "text", "--eod", "-o", packing->output}, .count = 7};
-    struct child_usage usage;
-    arguments_number(&arguments, "--threads", bench->options.threads);
-    for (uint32_t i = 0; i < TEXTS; i++) {
-        arguments_add(&arguments, packing->texts[i]);
-        page_cache_read(bench, packing->texts[i]);
-    }
-    child_run_tokmap(bench, arguments.list, &usage);
-    shard_remove(packing->output);
-    if (counts) {
-        series_add(&packing->rate, (double)packing->bytes / 1e6 / usage.seconds);
-        series_add(&packing->peak, usage.peak_mib);
-    }
-}
-
-/* ---- the limit ---- */
-
-struct copy {
-    int fd;
-    uint64_t written; /* bytes */
-    struct write_behind behind;
-};
-
-/* Writes each block of a text twice, and stores them meanwhile, as the packer does. */
-static int copy_text(struct packing *packing, const char *path, struct copy *output)
-{
-    int from;
-    size_t got = BLOCK;
-    int system = os_open(path, OS_READ, &from);
-    if (system)
-        return system;
-    for (uint64_t at = 0; !system && got == BLOCK; at += got) {
-        system = os_pread(from, packing->block, BLOCK, at, &got);
-        for (int twice = 0; !system && got && twice < 2; twice++) {
-            keep_value(hash64(packing->block, got));
-            system = os_write(output->fd, packing->block, got);
-            output->written += got;
-            write_behind(&output->behind, output->fd, output->written);
-        }
-    }
-    os_close(from);
-    return system;
-}
-
-static void pack_limit_repeat(struct bench *bench, struct packing *packing, bool counts)
-{
-    struct copy copy = {.fd = -1};
-    const uint64_t started = os_clock_ns();
-    int system = os_open(packing->copy, OS_WRITE_NEW, &copy.fd);
-    for (uint32_t i = 0; !system && i < TEXTS; i++)
-        system = copy_text(packing, packing->texts[i], &copy);
-    if (!system)
-        system = os_sync(copy.fd);
-    const double seconds = (double)(os_clock_ns() - started) / 1e9;
-    if (copy.fd >= 0)
-        os_close(copy.fd);
-    (void)os_unlink(packing->copy);
-    bench_check_system(bench, system, packing->copy, "The file of the limit cannot be written.");
-    if (counts)
-        series_add(&packing->limit, (double)packing->bytes / 1e6 / seconds);
-}
-
-/* ---- the case ---- */
-
-static void packing_open(struct bench *bench, struct packing *packing)
-{
-    packing->bytes = bench->options.text_bytes;
-    packing->block = bench_new(bench, BLOCK, 1);
-    made_shard(bench, "packed", packing->output);
-    made_file(bench, "copy", packing->copy);
-    text_make(bench, packing);
 }
 
 static int pack_case(struct bench *bench)
 {
-    static struct packing packing;
     static struct stages stages;
+    if (bench->options.child && !strcmp(bench->options.child, CHILD_LOAD)) {
+        child_load_run();
+        return CLI_DONE;
+    }
     if (bench->options.memory)
         return pack_memory_run(bench);
-    packing_open(bench, &packing);
     stages_open(bench, &stages);
     struct repeats repeats = repeats_begin(bench, bench_repeats(bench, 7), REPEATS_WARM_FIRST);
     while (repeats_next(&repeats)) {
-        pack_repeat(bench, &packing, repeats.counts);
-        pack_limit_repeat(bench, &packing, repeats.counts);
-        stages_repeat(bench, &stages, repeats.counts);
+        if (!bench->options.tokenizer)
+            loop_repeat(bench, &stages, &repeats);
+        stages_repeat(bench, &stages, &repeats);
     }
-    free(packing.block);
+    free(stages.block);
     bench_text_close(&stages.real);
-    bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
-    bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
-    stages_report(bench, &stages, &packing.rate);
+    stages_report(bench, &stages);
     return CLI_DONE;
 }
 

@@ -143,9 +143,8 @@ static struct tokenizer_out ours_encode(struct bench *bench, const struct peers 
     const struct tokenizer_batch batch = {documents ? peers->text->documents : &whole, documents ? peer->documents : 1,
                                           false, false};
     struct tokenizer_out out = {0};
-    struct tokenizer_info info;
     struct tokenizer_state *state = NULL;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     if (mul_overflows(peer->bytes, info.ids_per_byte_most, &out.capacity))
         bench_no_memory(bench);
     out.tokens = bench_new(bench, out.capacity, info.width);
@@ -193,9 +192,8 @@ static void ids_compare(struct bench *bench, const struct peers *peers, struct p
 
 static void ids_check(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents)
 {
-    struct tokenizer_info info;
     struct tokenizer *tokenizer = bench_tokenizer_open(bench);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     struct tokenizer_out out = ours_encode(bench, peers, peer, documents, tokenizer);
     ids_compare(bench, peers, peer, documents, out.tokens, out.count, info.width);
     free(out.tokens);
@@ -698,7 +696,7 @@ static void tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
     const uint64_t started = os_clock_ns();
     tokenizing->tokenizer = bench_tokenizer_open(bench);
     tokenizing->open_ns = os_clock_ns() - started;
-    tokenizer_info(tokenizing->tokenizer, &tokenizing->info);
+    tokenizing->info = info_of_tokenizer(tokenizing->tokenizer);
     if (mul_overflows(tokenizing->text.bytes, tokenizing->info.ids_per_byte_most, &tokenizing->capacity))
         bench_no_memory(bench);
     for (uint32_t i = 0; i < THREADS; i++)
@@ -761,5 +759,4 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_tokenize = {
-    "tokenize", "rate of a tokenizer, cold and warm, beside other tokenizers; needs FILE and -t", .run = run,
-    .only_named = true};
+    "tokenize", "rate of a tokenizer, cold and warm, beside other tokenizers; needs FILE and -t", .run = run};

@@ -294,7 +294,7 @@ static void results(struct bench *bench, const struct worst *worst)
 static void worst_open(struct bench *bench, struct worst *worst)
 {
     worst->tokenizer = bench_tokenizer_open(bench);
-    tokenizer_info(worst->tokenizer, &worst->info);
+    worst->info = info_of_tokenizer(worst->tokenizer);
     texts_make(bench, worst);
     if (mul_overflows(worst->texts[0].bytes, worst->info.ids_per_byte_most, &worst->capacity))
         bench_no_memory(bench);
@@ -304,7 +304,7 @@ static void worst_open(struct bench *bench, struct worst *worst)
 static int run(struct bench *bench)
 {
     static struct worst worst;
-    if (bench->options.against)
+    if (bench->options.against && *bench->options.against)
         return bench_misused(bench,
                              "--against compares with other tokenizers, and --worst does not; give one of the two");
     worst_open(bench, &worst);

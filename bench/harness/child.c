@@ -103,15 +103,14 @@ static int run_reading(struct bench *bench, const char *path, const char *const 
     const uint64_t started = os_clock_ns();
     int system = input < 0 ? os_child_start(&child, path, all, output != NULL)
                            : os_child_start_reading(&child, path, all, output != NULL, input);
-    bench_check_system(bench, system, path,
-                       "This program cannot be started; install it in the folder of tokmap-bench.");
+    bench_check_system(bench, system, path, "This program cannot be started.");
     if (output)
         output_read(&child, output, capacity);
     int status = 0;
     system = child_wait(&child, &status);
     if (usage)
-        *usage =
-            (struct child_usage){started, (double)(os_clock_ns() - started) / 1e9, (double)child.peak_bytes / 1048576};
+        *usage = (struct child_usage){started, (double)(os_clock_ns() - started) / 1e9, (double)child.cpu_ns / 1e9,
+                                      (double)child.peak_bytes / 1048576};
     bench_check_system(bench, system, path, "Waiting for the end of this program failed.");
     if (status && !bench_stopped())
         cli_say(bench->program, "%s ended with exit status %d", path, status);
@@ -162,37 +161,109 @@ static int copy_start(const struct bench *bench, const char *what, struct os_chi
     return os_child_start(child, bench->self, all, true);
 }
 
+/* Waits for children, and reads what they print into the copies, if there are any. system: the errno of one that could
+ * not be started. Unless all are done, ends the program. */
+static void children_wait(struct bench *bench, const char *path, struct os_child *children, size_t started, int system,
+                          struct child_copy *copies)
+{
+    char dropped[64];
+    bool failed = false;
+    for (size_t i = 0; i < started; i++) {
+        int status = 0;
+        if (system || failed) /* one has failed, so the others have nothing to measure */
+            os_child_stop(&children[i]);
+        output_read(&children[i], copies ? copies[i].output : dropped, copies ? copies[i].capacity : sizeof dropped);
+        const int waiting = child_wait(&children[i], &status);
+        if (status && !system && !failed && !bench_stopped())
+            cli_say(bench->program, "%s ended with exit status %d", path, status);
+        failed |= status || waiting;
+    }
+    bench_check_system(bench, system, path, "This program cannot be started several times.");
+    if (failed)
+        bench_end(bench, CLI_FAILED);
+}
+
 void child_run_copies(struct bench *bench, struct child_copy *copies, size_t count)
 {
     struct os_child *children = bench_new(bench, count, sizeof *children);
     size_t started = 0;
     int system = 0;
-    bool failed = false;
     while (started < count && !(system = copy_start(bench, copies[started].what, &children[started])))
         started++;
-    for (size_t i = 0; i < started; i++) {
-        int status = 0;
-        if (system || failed) /* one has failed, so the others have nothing to measure */
-            os_child_stop(&children[i]);
-        output_read(&children[i], copies[i].output, copies[i].capacity);
-        const int waiting = child_wait(&children[i], &status);
-        if (status && !system && !failed && !bench_stopped())
-            cli_say(bench->program, "a copy of this program ended with exit status %d", status);
-        failed |= status || waiting;
-    }
+    children_wait(bench, bench->self, children, started, system, copies);
     free(children);
-    bench_check_system(bench, system, bench->self, "A copy of this program cannot be started.");
-    if (failed)
-        bench_end(bench, CLI_FAILED);
+}
+
+void child_run_tasks(struct bench *bench, const char *path, const struct child_arguments *arguments, uint32_t tasks,
+                     struct child_usage *usage)
+{
+    struct os_child children[CHILD_TASKS_MOST];
+    const uint64_t begun = os_clock_ns();
+    uint32_t started = 0;
+    int system = 0;
+    assert(tasks <= CHILD_TASKS_MOST && arguments->count + 3 <= CHILD_ARGUMENTS_MAX);
+    for (; started < tasks && !system; started += !system) {
+        const char *all[CHILD_ARGUMENTS_MAX + 2] = {path};
+        char task[32];
+        memcpy(all + 1, arguments->list, arguments->count * sizeof *all);
+        all[1 + arguments->count] = "--task";
+        all[2 + arguments->count] = task;
+        (void)snprintf(task, sizeof task, "%" PRIu32 "/%" PRIu32, started, tasks);
+        system = os_child_start(&children[started], path, all, true);
+    }
+    children_wait(bench, path, children, started, system, NULL);
+    *usage = (struct child_usage){.started_ns = begun, .seconds = (double)(os_clock_ns() - begun) / 1e9};
+    for (uint32_t i = 0; i < tasks; i++) {
+        usage->cpu_seconds += (double)children[i].cpu_ns / 1e9;
+        usage->peak_mib += (double)children[i].peak_bytes / 1048576;
+    }
+}
+
+/* ---- load ---- */
+
+#define LOAD_LOOK_NS 10000000 /* how often a copy looks for its parent */
+
+void child_load_begin(struct bench *bench, struct child_load *load)
+{
+    const size_t count = os_processors();
+    load->children = bench_new(bench, count, sizeof *load->children);
+    for (load->count = 0; load->count < count; load->count++)
+        bench_check_system(bench, copy_start(bench, CHILD_LOAD, &load->children[load->count]), bench->self,
+                           "A copy of this program cannot be started.");
+}
+
+void child_load_end(struct child_load *load)
+{
+    int status;
+    for (size_t i = 0; i < load->count; i++)
+        os_child_stop(&load->children[i]);
+    for (size_t i = 0; i < load->count; i++)
+        (void)child_wait(&load->children[i], &status);
+    free(load->children);
+}
+
+void child_load_run(void)
+{
+    uint64_t value = 0;
+    /* Its standard output is a pipe, which is ready without having bytes once nobody can read it. */
+    while (os_wait_readable(1, 0) == ETIMEDOUT)
+        for (const uint64_t until = os_clock_ns() + LOAD_LOOK_NS; os_clock_ns() < until;)
+            for (int i = 0; i < 1000; i++)
+                keep_value(random_next(&value));
+}
+
+void child_program(struct bench *bench, char path[BENCH_PATH])
+{
+    const int length = snprintf(path, BENCH_PATH, "%.*stokmap", (int)path_folder_bytes(bench->self), bench->self);
+    if (length < 0 || length >= BENCH_PATH)
+        bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
 }
 
 /* input: a descriptor for its standard input; -1: it has that of this process. */
 static int run_tokmap(struct bench *bench, const char *const *arguments, int input, struct child_usage *usage)
 {
     char path[BENCH_PATH], said[256];
-    const int length = snprintf(path, sizeof path, "%.*stokmap", (int)path_folder_bytes(bench->self), bench->self);
-    if (length < 0 || length >= BENCH_PATH)
-        bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
+    child_program(bench, path);
     return run_reading(bench, path, arguments, input, said, sizeof said, usage);
 }
 

@@ -33,9 +33,10 @@ void arguments_tokenizer(struct child_arguments *arguments, const struct bench *
 /* Resources that a child process used. */
 struct child_usage {
     uint64_t
-        started_ns;  /* os_clock_ns() immediately before the start; a copy of this program can compare its own clock */
-    double seconds;  /* from before the start to the end of the process */
-    double peak_mib; /* peak resident memory; never below what this process held when it started the child */
+        started_ns; /* os_clock_ns() immediately before the start; a copy of this program can compare its own clock */
+    double seconds; /* from before the start to the end of the process */
+    double cpu_seconds; /* of processor time */
+    double peak_mib;    /* peak resident memory; never below what this process held when it started the child */
 };
 
 /* Runs the program at `path` to its end. arguments: argv from argv[1] on, at most CHILD_ARGUMENTS_MAX, NULL last.
@@ -69,6 +70,26 @@ struct child_copy {
  * stopped. */
 void child_run_copies(struct bench *bench, struct child_copy *copies, size_t count);
 
+/* Runs the program as `tasks` processes at the same time, each with --task I/TASKS after the arguments. usage: from the
+ * start of the first one to the end of the last one, and the sums of their processor times and peaks. */
+#define CHILD_TASKS_MOST 8
+void child_run_tasks(struct bench *bench, const char *path, const struct child_arguments *arguments, uint32_t tasks,
+                     struct child_usage *usage);
+
+/* Copies of this program that keep every processor busy from child_load_begin() to child_load_end(). They also end, at
+ * most 10 ms later, when this process ends, whatever ended it. A case of which options.child is CHILD_LOAD runs
+ * child_load_run(). */
+#define CHILD_LOAD "load"
+struct child_load {
+    struct os_child *children;
+    size_t count;
+};
+void child_load_begin(struct bench *bench, struct child_load *load);
+void child_load_end(struct child_load *load);
+void child_load_run(void);
+
+/* Writes the path of the command tokmap, which is expected in this program's own folder. */
+void child_program(struct bench *bench, char path[BENCH_PATH]);
 /* Runs the command tokmap, which is expected in this program's own folder; what it prints is dropped. Parameters as for
  * child_run(). */
 void child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);

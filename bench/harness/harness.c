@@ -34,13 +34,14 @@ bool repeats_next(struct repeats *repeats)
 
 uint64_t bench_repeats(const struct bench *bench, uint64_t usual)
 {
-    const uint64_t repeats = bench->options.repeats ? bench->options.repeats : usual;
+    const uint64_t less = bench->options.quick ? min64(usual, 3) : usual;
+    const uint64_t repeats = bench->options.repeats ? bench->options.repeats : less;
     return repeats < SERIES_MOST ? repeats : SERIES_MOST;
 }
 
 double bench_seconds(const struct bench *bench, double usual)
 {
-    return bench->options.seconds > 0 ? bench->options.seconds : usual;
+    return bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? usual / 3 : usual;
 }
 
 /* ---- results ---- */
@@ -164,19 +165,19 @@ struct result {
     const char *verdict; /* of a figure; NULL: this is not a figure */
 };
 
-static void report_add(struct report *report, const char *name, const char *metric, const char *unit,
-                       const struct result *result)
+static void report_add(const struct bench *bench, const char *metric, const char *unit, const struct result *result)
 {
     static const char *const heads[REPORT_COLUMNS] = {"metric", "median", "unit",  "better", "min",
                                                       "max",    "n",      "limit", "ratio",  "verdict"};
     char label[128], texts[6][48], count[32];
+    struct report *report = bench->report;
     if (!report)
         return;
     if (!report->rows++) {
         report->table = cli_table_new(result->verdict ? REPORT_COLUMNS : REPORT_COLUMNS - 1);
         cli_table_row(report->table, heads);
     }
-    (void)snprintf(label, sizeof label, "%s.%s", name, metric);
+    (void)snprintf(label, sizeof label, "%s.%s%s", bench->name, metric, bench->options.quick ? " (quick)" : "");
     const char *cells[REPORT_COLUMNS] = {
         label,
         cell(result->value, texts[0]),
@@ -215,6 +216,8 @@ void bench_json_end(struct bench *bench, struct cli_json *json)
     cli_json_text(json, "command", bench->command);
     cli_json_text(json, "machine", bench->machine);
     cli_json_text(json, "date", bench->date);
+    if (bench->options.quick)
+        cli_json_bool(json, "quick", true);
     cli_json_end(json);
     if (!bench->line)
         return;
@@ -264,7 +267,7 @@ static void result_write(struct bench *bench, const char *metric, const char *un
         bench_json_end(bench, &json);
     }
     if (!bench->options.json)
-        report_add(bench->report, bench->name, metric, unit, result);
+        report_add(bench, metric, unit, result);
 }
 
 static double ratio_of(double value, double limit)

@@ -47,6 +47,10 @@ struct bench_options {
     bool cold;        /* loader, train: drop the tokens from the page cache first */
     uint64_t repeats; /* 0: each case has its own default */
     double seconds;   /* length of one repeat; 0: each case has its own default */
+    bool quick;       /* fewer and shorter repeats, and smaller data */
+    bool tokens_given;
+    const char *text;   /* all: the text of tokenize and pack */
+    const char *before; /* pack: another command tokmap */
     /* Data that is read. With a run file, operand_resolve() takes these values from it. */
     uint64_t seq_len;
     uint64_t batch; /* rows of a global batch; 0 until operand_resolve(), unless --batch is given */
@@ -126,7 +130,6 @@ struct bench_case {
     const char *name;
     const char *summary;             /* for --list */
     int (*run)(struct bench *bench); /* CLI_DONE, or CLI_FAILED or CLI_MISUSED after a message */
-    bool only_named;                 /* `all` leaves it out: it needs a text, runs others, or is about other things */
     bool reads_files;                /* and so cannot take a synthetic dataset */
     bool needs_gpu;
 };

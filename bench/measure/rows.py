@@ -127,6 +127,8 @@ def main():
     elif what == ["add"] and len(given) == 4:
         path, step, commit, command = given
         rows = [json.loads(without_folders(line)) for line in sys.stdin]
+        if any(row.get("quick") for row in rows):
+            raise SystemExit(f"{step}: rows that were measured with --quick are not kept; measure it without")
         replace(path, step, dressed(rows, step, commit, command))
         busy = [row["value"] for row in rows if row.get("metric") == "others_percent"]
         print(busy[-1] if busy else 0)

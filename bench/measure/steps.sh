@@ -149,6 +149,7 @@ else
         ! wanted "compare-$table" || leave "compare-$table" "it needs VOCABULARIES= and $prose"
     done
 fi
+step compare-parts compare parts "${offline[@]}"
 step faults faults "${offline[@]}"
 if [ -e /dev/nvidia0 ]; then step gpu gpu "$data"
 elif wanted gpu; then leave gpu "this machine has no GPU"; fi

@@ -258,7 +258,7 @@ bool scripts_have_table(struct bench *bench, const char *word)
 bool scripts_read_text(const struct bench *bench)
 {
     const char *table = bench->options.table;
-    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare"));
+    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare") || !strcmp(table, "parts"));
 }
 
 /* ---- arguments ---- */
@@ -289,8 +289,8 @@ static void common_arguments(const struct bench *bench, const struct places *pla
     arguments_text(all, "--package", places->package);
     arguments_number(all, "--seq-len", o->seq_len);
     arguments_number(all, "--rows", o->rows);
-    arguments_number(all, "--repeats", o->repeats);
-    arguments_real(all, "--seconds", o->seconds);
+    arguments_number(all, "--repeats", o->quick ? bench_repeats(bench, 1) : o->repeats);
+    arguments_real(all, "--seconds", o->quick ? bench_seconds(bench, scripts_read_text(bench) ? 6 : 1) : o->seconds);
     arguments_text(all, "--peers", o->peers);
     arguments_text(all, "--venv", o->venv);
     if (o->offline)

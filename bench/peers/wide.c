@@ -305,11 +305,11 @@ static size_t metric_width(size_t metric)
 }
 
 /* Prints the metrics first .. end - 1. */
-static void block_print(size_t first, size_t end)
+static void block_print(const struct bench *bench, size_t first, size_t end)
 {
     enum { MOST = 2 * METRICS_MOST + 1 };
     const size_t count = end - first, columns = 2 * count + 1;
-    const char *names[MOST] = {wide.name}, *units[MOST] = {""};
+    const char *names[MOST] = {wide.name}, *units[MOST] = {bench->options.quick ? "(quick)" : ""};
     bool right[MOST] = {false};
     struct cli_table *printed = cli_table_new(columns);
     for (size_t i = 0; i < count; i++) {
@@ -336,7 +336,7 @@ static void block_print(size_t first, size_t end)
     (void)printf("\n");
 }
 
-static void figures_print(void)
+static void figures_print(const struct bench *bench)
 {
     size_t first = 0, label = strlen(wide.name);
     for (size_t r = 0; r < wide.row_count; r++)
@@ -346,13 +346,13 @@ static void figures_print(void)
     for (size_t m = 0; m < wide.metric_count; m++) {
         const size_t width = metric_width(m);
         if (m > first && used + width > WIDTH) {
-            block_print(first, m);
+            block_print(bench, first, m);
             first = m;
             used = label;
         }
         used += width;
     }
-    block_print(first, wide.metric_count);
+    block_print(bench, first, wide.metric_count);
 }
 
 /* ---- the table of faults ---- */
@@ -524,7 +524,7 @@ void wide_print(struct bench *bench)
     if (faults)
         faults_print();
     else if (wide.metric_count)
-        figures_print();
+        figures_print(bench);
     rows_describe();
 }
 

@@ -86,6 +86,14 @@ struct gather {
     uint32_t pad_id;
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
     uint64_t bytes;
+    /* What gather_prefetch() has found of the last two extents, so that gather_direct() need not look it up again: a
+     * row is copied after the row behind it was prefetched. */
+    struct found {
+        struct tokmap_extent extent; /* no tokens: it is not populated */
+        struct stretch stretch;      /* all of it; its file is open for good */
+        uint64_t cleared;            /* that of the source at that time */
+    } found[2];
+    uint32_t latest; /* found[latest] is of the last one */
 };
 
 /* ---- opening ---- */
@@ -94,9 +102,8 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
                                const struct gather_options *options, struct tokmap_error *error)
 {
     assert(source && (options->row_width == 0 || options->row_width == 2 || options->row_width == 4));
-    struct tokmap_dataset_info info;
     *made = NULL;
-    dataset_describe(source->views.dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(source->views.dataset);
     struct gather *gather = calloc(1, sizeof *gather);
     if (!gather)
         return error_set_memory(error, "a loader", sizeof *gather);
@@ -265,7 +272,7 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
                                        struct tokmap_error *error)
 {
     struct residency_source *source = gather->source;
-    const bool spans = !page_check_done(&source->check, stretch);
+    const bool spans = source->pool_asks ? stretch->view->hashed : !page_check_done(&source->check, stretch);
     const enum tokmap_status status =
         spans ? read_compared(gather, stretch, into, cold, error) : read_bytes(gather, stretch, into, cold, error);
     if (!status)
@@ -380,6 +387,8 @@ static enum tokmap_status find_populated(struct gather *gather, const struct str
             return status;
         *populated = *populated && residency_is_populated(source, stretch); /* not if the file has changed */
     }
+    if (source->check.look && stretch->view->hashed && !stretch->view->fetched)
+        residency_look_on_thread(source, stretch->view);
     if (present && residency_is_present(source, stretch)) {
         const enum tokmap_status status = residency_compare(source, stretch, error);
         if (status && !stretch->view->fetched) /* otherwise it may have been given up, or is fetched again */
@@ -497,22 +506,35 @@ enum tokmap_status gather_row(struct gather *gather, const struct tokmap_extent 
     return TOKMAP_OK;
 }
 
+/* Returns whether an extent was found, its pages are still populated, and no look at its file is due. */
+static bool is_found(const struct gather *gather, const struct found *found, const struct tokmap_extent *extent)
+{
+    return extent->tokens == found->extent.tokens && extent->first_token == found->extent.first_token &&
+           found->cleared == *gather->source->cleared &&
+           !residency_must_look(gather->source, found->stretch.view, true);
+}
+
 enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_extent *extents, uint64_t count,
                                  const struct gather_outputs *outputs, bool *done, struct tokmap_error *error)
 {
     const uint64_t seq_len = outputs->seq_len;
     struct stretch stretch;
-    uint64_t state;
+    uint64_t state = 0;
     *done = false;
     if (count != 1 || !gather->views->mapped || extents->tokens < seq_len + (outputs->targets != NULL))
         return TOKMAP_OK;
-    enum tokmap_status status =
-        shard_views_stretch(gather->views, extents->first_token, extents->tokens, &stretch, error);
-    if (status || stretch.count < extents->tokens)
-        return status;
-    status = find_populated(gather, &stretch, done, &state, error);
-    if (status || !*done)
-        return status;
+    const struct found *found = &gather->found[!gather->latest];
+    if (is_found(gather, found, extents)) {
+        stretch = found->stretch;
+    } else {
+        enum tokmap_status status =
+            shard_views_stretch(gather->views, extents->first_token, extents->tokens, &stretch, error);
+        if (status || stretch.count < extents->tokens)
+            return status;
+        status = find_populated(gather, &stretch, done, &state, error);
+        if (status || !*done)
+            return status;
+    }
     const uint8_t *tokens = stretch.view->tokens + stretch.offset;
     const uint32_t largest = outputs->targets
                                  ? outputs->pair(tokens, seq_len, outputs->after, outputs->inputs, outputs->targets)
@@ -528,10 +550,12 @@ enum tokmap_status gather_direct(struct gather *gather, const struct tokmap_exte
 }
 
 /* Returns the tokens of an extent in the mapping, if all of them are in one shard and populated; else NULL. */
-static const uint8_t *populated_tokens(const struct gather *gather, const struct tokmap_extent *extent)
+static const uint8_t *populated_tokens(struct gather *gather, const struct tokmap_extent *extent)
 {
     const struct shard_views *views = gather->views;
     const uint64_t first = extent->first_token;
+    struct found *found = &gather->found[gather->latest ^= 1];
+    found->extent.tokens = 0;
     if (!views->mapped)
         return NULL;
     struct shard_view *view = &views->views[views->current];
@@ -548,10 +572,12 @@ static const uint8_t *populated_tokens(const struct gather *gather, const struct
         page_check_prefetch(&gather->source->check, &stretch, view->tokens);
         return NULL; /* all of its lines were named */
     }
+    if (!views->pins && !view->fetched)
+        *found = (struct found){*extent, stretch, *gather->source->cleared};
     return view->tokens + stretch.offset;
 }
 
-const void *gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent)
+const void *gather_prefetch(struct gather *gather, const struct tokmap_extent *extent)
 {
     uncounted_prefetch(gather->uncounted, extent);
     const uint8_t *tokens = populated_tokens(gather, extent);

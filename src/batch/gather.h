@@ -69,7 +69,7 @@ struct uncounted *gather_uncounted(const struct gather *gather);
 /* Prefetches the first cache lines of an extent, if its pages are populated. Never faults. Returns its tokens in the
  * mapping, of which the caller may prefetch more, or NULL. They must not be loaded, because it is not known whether
  * the file still has them. */
-const void *gather_prefetch(const struct gather *gather, const struct tokmap_extent *extent);
+const void *gather_prefetch(struct gather *gather, const struct tokmap_extent *extent);
 
 /* Returns the bytes of tokens copied so far, as they are in the dataset. Any thread. */
 uint64_t gather_bytes(const struct gather *gather);

@@ -37,29 +37,21 @@ enum tokmap_status page_check_open(struct page_check *check, struct shard_views 
     if (os_memory_new(check->compared_bytes, false, &bits))
         return error_set_memory(error, "the table of pages", check->compared_bytes);
     check->compared = bits;
-    check->known_bytes = check->compared_bytes;
     check->hashes_bytes = views->hashes * sizeof *check->hashes;
-    if (check->hashes_bytes > KEPT_AT_MOST || os_memory_new(check->known_bytes, false, &bits))
-        return TOKMAP_OK;
-    check->known = bits;
-    if (os_memory_new(check->hashes_bytes, false, &bits)) {
-        os_memory_free(check->known, check->known_bytes);
-        check->known = NULL;
-        return TOKMAP_OK;
-    }
-    check->hashes = bits;
+    if (check->hashes_bytes <= KEPT_AT_MOST && !os_memory_new(check->hashes_bytes, false, &bits))
+        check->hashes = bits;
     return TOKMAP_OK;
 }
 
-void page_check_set_pool(struct page_check *check, struct read_pool *pool)
+/* Returns whether pages of a file that were compared before count. */
+static bool counts(const struct page_check *check, const struct shard_view *view)
 {
-    check->pool = pool;
+    return !check->look || view->fetched || view->change_look == *check->look;
 }
 
 void page_check_close(struct page_check *check)
 {
     os_memory_free(check->compared, check->compared_bytes);
-    os_memory_free(check->known, check->known_bytes);
     os_memory_free(check->hashes, check->hashes_bytes);
     *check = (struct page_check){.views = NULL};
 }
@@ -76,7 +68,7 @@ bool page_check_done(const struct page_check *check, const struct stretch *stret
     uint64_t first, end;
     if (!stretch->view->hashed)
         return true;
-    if (check->pool) /* a look at the file, which shows that it has changed, could outlast the deadline */
+    if (!counts(check, stretch->view))
         return false;
     pages_of(stretch, &first, &end);
     return bits_all(check->compared, stretch->view->first_hash + first, stretch->view->first_hash + end);
@@ -133,55 +125,65 @@ static void kept_pages(const struct shard_view *view, uint64_t first, uint64_t e
     *to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
 }
 
-/* Reads hashes from the index, or copies those that are kept. */
-static enum tokmap_status load_hashes(struct page_check *check, const struct shard_view *view, uint64_t first,
-                                      uint64_t count, uint32_t *hashes, struct tokmap_error *error)
+/* Returns whether the hashes of pages [first, end) are kept. One that is 0, as one in 2^32 is, is read each time. */
+static bool are_kept(const struct page_check *check, const struct shard_view *view, uint64_t first, uint64_t end)
 {
-    const struct tokmap_dataset *dataset = check->views->dataset;
-    if (!check->known)
-        return dataset_page_hashes(dataset, view->shard, first, count, hashes, error);
-    const uint64_t base = view->first_hash, end = first + count;
-    if (!bits_all(check->known, base + first, base + end)) {
-        uint64_t from, to;
+    const uint32_t *hashes = check->hashes + view->first_hash;
+    while (first < end && hashes[first])
+        first++;
+    return first == end;
+}
+
+/* Finds the hashes of pages [first, end), at most HASHES_AT_ONCE: those that are kept, or, if none are, reads them to
+ * `buffer`. */
+static enum tokmap_status find_hashes(const struct page_check *check, struct shard_view *view, uint64_t first,
+                                      uint64_t end, uint32_t *buffer, const uint32_t **hashes,
+                                      struct tokmap_error *error)
+{
+    uint64_t from = first, to = end;
+    uint32_t *into = buffer;
+    *hashes = buffer;
+    if (check->hashes) {
+        *hashes = check->hashes + (view->first_hash + first);
+        if (are_kept(check, view, first, end))
+            return TOKMAP_OK;
         kept_pages(view, first, end, &from, &to);
-        assert(base + from < check->views->hashes && base + to <= check->views->hashes);
-        enum tokmap_status status =
-            dataset_page_hashes(dataset, view->shard, from, to - from, check->hashes + (base + from), error);
-        if (status)
-            return status;
-        bits_set(check->known, base + from, base + to);
+        into = check->hashes + (view->first_hash + from);
+        assert(view->first_hash + from < check->views->hashes && view->first_hash + to <= check->views->hashes);
     }
-    memcpy(hashes, check->hashes + (base + first), (size_t)count * sizeof *hashes);
-    return TOKMAP_OK;
+    return check->pool && page_check_index(check, view)
+               ? read_hashes(check, view, from, to - from, into, error)
+               : dataset_page_hashes(check->views->dataset, view->shard, from, to - from, into, error);
 }
 
 enum tokmap_status page_check_compare(struct page_check *check, struct shard_view *view, uint64_t first,
                                       const uint8_t *pages, uint64_t bytes, struct tokmap_error *error)
 {
-    uint32_t hashes[HASHES_AT_ONCE];
+    const uint64_t end = first + div_ceil(bytes, TOKEN_PAGE_BYTES), base = view->first_hash;
+    const uint32_t *hashes = NULL;
+    const bool skip = counts(check, view);
+    uint32_t buffer[HASHES_AT_ONCE];
     assert(view->hashed && bytes);
-    for (uint64_t at = 0, i = 0, known = 0; at < bytes; at += TOKEN_PAGE_BYTES, i++) {
-        const uint64_t part = min64(bytes - at, TOKEN_PAGE_BYTES), page = view->first_hash + first + i;
-        if (i == known) {
-            const uint64_t count = min64(div_ceil(bytes - at, TOKEN_PAGE_BYTES), HASHES_AT_ONCE);
-            enum tokmap_status status = check->pool && page_check_index(check, view)
-                                            ? read_hashes(check, view, first + i, count, hashes, error)
-                                            : load_hashes(check, view, first + i, count, hashes, error);
+    for (uint64_t page = first, found = first; page < end; page++) {
+        const uint64_t at = (page - first) * TOKEN_PAGE_BYTES, part = min64(bytes - at, TOKEN_PAGE_BYTES);
+        if (skip && bits_all(check->compared, base + page, base + page + 1))
+            continue;
+        if (!hashes || page >= found + HASHES_AT_ONCE) {
+            found = page;
+            const enum tokmap_status status =
+                find_hashes(check, view, page, min64(end, page + HASHES_AT_ONCE), buffer, &hashes, error);
             if (status)
                 return status;
-            known += count;
         }
-        if (!check->pool && bits_all(check->compared, page, page + 1))
-            continue;
-        if (__builtin_expect((uint32_t)hash64(pages + at, (size_t)part) != hashes[i % HASHES_AT_ONCE], 0)) {
-            const uint64_t from = (first + i) * TOKEN_PAGE_BYTES;
+        if (__builtin_expect((uint32_t)hash64(pages + at, (size_t)part) != hashes[page - found], 0)) {
+            const uint64_t from = page * TOKEN_PAGE_BYTES;
             return error_set(error, TOKMAP_ERROR_CORRUPT, view->file.path, from,
                              "bytes %" PRIu64 "..%" PRIu64 " of the tokens do not match their hash in the index: the "
                              "file was damaged, changed, or exchanged; restore it from a good copy, or pack the shard "
                              "again",
                              from, from + part);
         }
-        bits_set(check->compared, page, page + 1);
+        bits_set(check->compared, base + page, base + page + 1);
     }
     return TOKMAP_OK;
 }
@@ -207,14 +209,15 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
     if (!stretch->view->hashed)
         return;
     pages_of(stretch, &first, &end);
-    if (!check->pool) {
-        /* All that will be read, or the first use would wait for the rest of it, page by page. */
-        if (check->known && bits_all(check->known, stretch->view->first_hash + first, stretch->view->first_hash + end))
+    if (check->hashes) {
+        if (are_kept(check, stretch->view, first, end))
             return;
-        if (check->known)
-            kept_pages(stretch->view, first, end, &first, &end);
+        /* All that will be read, or the first use would wait for the rest of it, page by page. */
+        kept_pages(stretch->view, first, end, &first, &end);
+    }
+    if (!check->pool)
         dataset_page_hashes_ask(check->views->dataset, stretch->view->shard, first, end - first);
-    } else if (page_check_index(check, stretch->view)) /* asking can wait, too, where the storage hangs */
+    else if (page_check_index(check, stretch->view)) /* asking can wait, too, where the storage hangs */
         read_pool_hint(check->pool, stretch->view->index_fd, stretch->view->hashes_at + first * sizeof(uint32_t),
                        (end - first) * sizeof(uint32_t));
 }

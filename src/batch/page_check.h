@@ -27,25 +27,21 @@ struct page_check {
     struct read_pool *pool; /* reads hashes, too, so that a deadline holds for them; NULL: none */
     uint64_t *compared;     /* one bit per page; NULL: nothing is compared */
     uint64_t compared_bytes;
-    uint64_t *known; /* one bit per page: its hash is in `hashes`; NULL: hashes are not kept */
-    uint32_t *hashes;
-    uint64_t known_bytes, hashes_bytes;
+    const uint64_t *look; /* if the pool has a deadline, pages count as compared where this was the file's last look */
+    uint32_t *hashes;     /* those that were read, and 0 for the other pages; NULL: they are not kept */
+    uint64_t hashes_bytes;
 };
 
 /* Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status page_check_open(struct page_check *check, struct shard_views *views, struct tokmap_error *error);
 void page_check_close(struct page_check *check);
 
-/* From now on, hashes are read by a pool, which may be NULL. */
-void page_check_set_pool(struct page_check *check, struct read_pool *pool);
-
-/* Returns whether all pages of a stretch have been compared, or need not be. With a pool, pages are compared each time
- * that they are read. */
+/* Returns whether all pages of a stretch have been compared, or need not be. */
 bool page_check_done(const struct page_check *check, const struct stretch *stretch);
 
 /* Compares pages of a file, which are in memory: `bytes` bytes from page `first` on, all whole but the last one of the
- * file. Pages that were compared before are left out, unless there is a pool. Statuses: OK, ERROR_CORRUPT (the error
- * has the first page that does not match), ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT (of reading hashes). */
+ * file. Pages that count as compared are left out. Statuses: OK, ERROR_CORRUPT (the error has the first page that does
+ * not match), ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT (of reading hashes). */
 enum tokmap_status page_check_compare(struct page_check *check, struct shard_view *view, uint64_t first,
                                       const uint8_t *pages, uint64_t bytes, struct tokmap_error *error);
 

@@ -24,6 +24,9 @@
 #include "common/error.h"
 #include "platform/os.h"
 
+#define STAT_AT UINT64_MAX            /* the offset of a read whose result is a struct os_stat */
+#define STAT_NS ((uint64_t)100000000) /* for which closing waits for such a read, so that its file is still open */
+
 enum state { VACANT, QUEUED, READING, DONE, ABANDONED };
 
 struct read {
@@ -94,10 +97,14 @@ static void read_one(struct read_pool *pool, struct read *read)
     size_t got = 0;
     int system = 0;
     os_mutex_unlock(pool->mutex);
-    if (hint)
+    if (hint) {
         os_read_ahead(fd, offset, bytes);
-    else
+    } else if (offset == STAT_AT) {
+        system = os_fstat(fd, (struct os_stat *)(void *)read->buffer);
+        got = bytes;
+    } else {
         system = os_pread(fd, read->buffer, bytes, offset, &got);
+    }
     os_mutex_lock(pool->mutex);
     read->system = system;
     read->got = got;
@@ -180,6 +187,9 @@ void read_pool_close(struct read_pool *pool)
     os_mutex_lock(pool->mutex);
     pool->closing = true;
     os_condition_broadcast(pool->work);
+    for (uint32_t i = 0; i < pool->count; i++) /* a stat ends at once, unless the storage hangs */
+        if (pool->reads[i].offset == STAT_AT && (pool->reads[i].state == READING || pool->reads[i].state == ABANDONED))
+            (void)os_condition_wait_for(pool->done, pool->mutex, STAT_NS);
     pool_leave(pool);
 }
 
@@ -375,6 +385,21 @@ int read_pool_read(struct read_pool *pool, int fd, void *into, uint64_t bytes, u
             break; /* a failure, or the end of the file */
     }
     count_timeout(pool, system);
+    os_mutex_unlock(pool->mutex);
+    return system;
+}
+
+void read_pool_ask_stat(struct read_pool *pool, int fd)
+{
+    read_pool_ask(pool, fd, STAT_AT, sizeof(struct os_stat));
+}
+
+int read_pool_take_stat(struct read_pool *pool, int fd, struct os_stat *found)
+{
+    size_t got;
+    os_mutex_lock(pool->mutex);
+    struct read *read = find(pool, fd, STAT_AT, sizeof *found);
+    const int system = !read ? ENOENT : read->state != DONE ? EAGAIN : take(pool, read, found, &got, 0);
     os_mutex_unlock(pool->mutex);
     return system;
 }

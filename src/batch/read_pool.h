@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "platform/os.h"
 #include "tokmap/tokmap.h"
 
 struct read_pool;
@@ -30,7 +31,8 @@ struct read_pool_options {
 /* Statuses: OK, ERROR_MEMORY, ERROR_IO (a thread could not be started). */
 enum tokmap_status read_pool_open(struct read_pool **pool, const struct read_pool_options *options,
                                   struct tokmap_error *error);
-/* Waits for no read. The files of reads that are under way may be closed after it. Accepts NULL. */
+/* Waits for no read, but 0.1 s for a stat. The files of reads that are under way may be closed after it. Accepts NULL.
+ */
 void read_pool_close(struct read_pool *pool);
 
 /* Asks for `bytes` bytes at `offset` to be read ahead. What is asked for twice is read once, and can be taken twice.
@@ -53,6 +55,10 @@ bool read_pool_take(struct read_pool *pool, int fd, void *into, uint64_t bytes, 
 /* Reads like os_pread(), by the pool's threads if there is a deadline, else by the calling thread. Returns 0, an errno,
  * or ETIMEDOUT if the deadline has passed. */
 int read_pool_read(struct read_pool *pool, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got);
+/* Asks for what os_fstat() says of a file, which can wait, too, where the storage hangs; and takes it, without waiting:
+ * returns 0, an errno of os_fstat(), EAGAIN if it is not there yet, or ENOENT if it was not asked for, or given up. */
+void read_pool_ask_stat(struct read_pool *pool, int fd);
+int read_pool_take_stat(struct read_pool *pool, int fd, struct os_stat *found);
 
 /* Counts of what a pool has done so far. Any thread. */
 struct read_pool_counts {

@@ -53,6 +53,7 @@
 #define TELL_EVERY 16
 #define LOOK_NS ((uint64_t)50000)          /* batches that begin within this time share a look at the sizes of files */
 #define CHANGE_LOOK_NS ((uint64_t)1000000) /* the same for a look at whether files have changed */
+#define UNLOOKED_LEAST 64                  /* see residency_look_on_thread() */
 #define NEIGHBORHOOD ((uint64_t)64 << 10)  /* bytes populated at once: what the kernel maps for one fault */
 #define ROWS_PER_NEIGHBORHOOD 4            /* a batch of this many rows populates one neighborhood */
 #define ASK_AT_ONCE ((uint64_t)128 << 10)  /* the kernel may cut a longer request short */
@@ -77,6 +78,8 @@ static bool renew_populated(struct residency_source *source)
     source->populated = fresh;
     source->whole = source->populated + words_of(source->views.pages);
     source->tried = source->whole + words_of(source->views.ranges);
+    source->cleared = source->tried + words_of(source->views.ranges);
+    *source->cleared = ++source->clearings;
     return true;
 }
 
@@ -88,6 +91,7 @@ static void populated_clear(struct residency_source *source, const struct shard_
     bits_clear(source->populated, view->first_page + view->page, view->first_page + view->end_page);
     bits_clear(source->whole, range, range_end);
     bits_clear(source->tried, range, range_end);
+    *source->cleared = ++source->clearings;
 }
 
 /* Notes that a shard has another descriptor, and another mapping: no page of it is populated, and what was asked for
@@ -126,7 +130,8 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         status = error_set_memory(error, "a loader", SEALED_ROWS_FRAMES * FRAME_BYTES);
     if (status || !source->views.mapped)
         return status;
-    source->populated_bytes = (words_of(source->views.pages) + 2 * words_of(source->views.ranges)) * sizeof(uint64_t);
+    source->populated_bytes =
+        (words_of(source->views.pages) + 2 * words_of(source->views.ranges) + 1) * sizeof(uint64_t);
     return renew_populated(source) ? TOKMAP_OK : error_set_memory(error, "the table of pages", source->populated_bytes);
 }
 
@@ -176,11 +181,13 @@ void residency_close(struct residency *residency)
     free(residency);
 }
 
-void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks)
+void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks, bool deadline)
 {
+    const uint64_t *look = pool && deadline ? &residency->shared.change_look : NULL;
     for (uint64_t i = 0; i < residency->count; i++) {
         residency->sources[i].pool = pool;
-        page_check_set_pool(&residency->sources[i].check, pool);
+        residency->sources[i].check.pool = pool;
+        residency->sources[i].check.look = look;
         residency->sources[i].pool_asks = pool && asks;
     }
 }
@@ -428,6 +435,27 @@ static void populate(struct residency_source *source, const struct stretch *stre
     }
     if (!system)
         bits_set(source->populated, view->first_page + first, view->first_page + end);
+}
+
+void residency_look_on_thread(struct residency_source *source, struct shard_view *view)
+{
+    const uint64_t now = source->shared->change_look;
+    struct os_stat found;
+    view->unlooked++;
+    if (!view->asked_look && view->unlooked >= UNLOOKED_LEAST && view->change_look != now) {
+        view->asked_look = now;
+        read_pool_ask_stat(source->pool, view->file.fd);
+    }
+    const int system = view->asked_look ? read_pool_take_stat(source->pool, view->file.fd, &found) : EAGAIN;
+    if (system == EAGAIN)
+        return;
+    if (!system) {
+        if (found.changed_ns != view->changed_ns) /* or this is the first look: pages were compared before it */
+            page_check_forget(&source->check, view);
+        view->changed_ns = found.changed_ns;
+        view->change_look = view->asked_look;
+    }
+    view->asked_look = view->unlooked = 0;
 }
 
 enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,

@@ -55,7 +55,9 @@ struct residency_source {
                             source is mapped */
     uint64_t *whole; /* one bit per range (RANGE_BYTES): 1 if all of it was populated. Its pages may not be compared */
     uint64_t *tried; /* one bit per range: 1 if it was looked at whether it could be populated */
-    uint64_t populated_bytes; /* of all three */
+    uint64_t *cleared;        /* changes when pages cease to be populated, and is 0 in a child after fork() */
+    uint64_t clearings;       /* the value that it had last */
+    uint64_t populated_bytes; /* of all four */
     int kept_fd;      /* file whose page is kept behind a row, because the next row in order needs it; -1: none */
     uint64_t kept_at; /* offset of that page */
     int ask_fd;       /* file of the read-ahead request that is being joined together; -1: none */
@@ -96,8 +98,9 @@ enum tokmap_status residency_open(struct residency **residency, const struct res
 void residency_close(struct residency *residency); /* accepts NULL */
 
 /* From now on, tokens are read by a pool (which may be NULL) that outlives the residency. asks: it reads rows ahead,
- * too, because the storage is slow; otherwise only the kernel is asked to. Rows must not be larger than its buffers. */
-void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks);
+ * too, because the storage is slow; otherwise only the kernel is asked to. deadline: it has one. Rows must not be
+ * larger than its buffers. */
+void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks, bool deadline);
 
 /* Returns how tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
 enum tokmap_reading residency_reading(const struct residency *residency);
@@ -175,8 +178,13 @@ static inline bool residency_must_look(const struct residency_source *source, co
 {
     if (populated)
         return view->look != source->shared->look;
-    return view->hashed && !view->fetched && !source->pool && view->change_look != source->shared->change_look;
+    return view->hashed && !view->fetched && !source->check.look && view->change_look != source->shared->change_look;
 }
+
+/* Asks the pool for a look, if a stretch is read under a deadline, which a look could outlast, and takes note of it
+ * when it is there. Until then, pages are compared each time that they are read. So are those of a file of which few
+ * stretches are read: a look costs as much as comparing some 100 pages. */
+void residency_look_on_thread(struct residency_source *source, struct shard_view *view);
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared
  * again: a large batch takes longer than 50 microseconds, and a file may be cut meanwhile. */

@@ -24,8 +24,7 @@
 enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
                                     bool compared, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info;
-    dataset_describe(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     assert(info.width == 2 || info.width == 4);
     const uint64_t page = os_page_bytes();
     *views = (struct shard_views){
@@ -150,7 +149,7 @@ static void note_opened(const struct shard_views *views, struct shard_view *view
     const bool stat = !os_fstat(view->file.fd, &found);
     const bool changed = !view->fetched && (!stat || view->changed_ns != found.changed_ns);
     view->changed_ns = stat ? found.changed_ns : 0;
-    view->look = view->change_look = 0;
+    view->look = view->change_look = view->asked_look = 0;
     views->opened(views->user, view, again, again && changed);
 }
 

@@ -40,6 +40,8 @@ struct shard_view {
     uint64_t hashes_at;  /* of page 0, in that file */
     uint64_t changed_ns; /* when the file was changed last, as of the last look at it */
     uint64_t change_look; /* residency's number of that look */
+    uint64_t asked_look;  /* the number of the look that a pool was asked for; 0: none */
+    uint32_t unlooked;    /* stretches that were read since the last such look */
     uint64_t look;        /* residency's number of the look in which the size of the file was last compared */
 };
 

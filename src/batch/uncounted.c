@@ -68,12 +68,11 @@ struct uncounted {
 
 enum tokmap_status uncounted_open(struct uncounted **made, struct residency_source *source, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info;
     void *table;
     *made = NULL;
     if (!dataset_has_mask(source->views.dataset))
         return TOKMAP_OK;
-    dataset_describe(source->views.dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(source->views.dataset);
     struct uncounted *uncounted = calloc(1, sizeof *uncounted);
     if (!uncounted)
         return error_set_memory(error, "a loader", sizeof *uncounted);

@@ -3,8 +3,6 @@
 #ifndef TOKMAP_CACHE_CACHE_SHARD_H
 #define TOKMAP_CACHE_CACHE_SHARD_H
 
-#include <stdbool.h>
-
 #include "cache_types.h"
 #include "tokmap/tokmap.h"
 

@@ -3,7 +3,6 @@
 #include "cache_state.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/bytes.h"
 #include "common/visible.h"
 #include "format/shard_file.h"
 #include "platform/os.h"

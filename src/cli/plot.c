@@ -230,7 +230,7 @@ const char *plot_value(double value, const char *unit, char text[PLOT_VALUE])
 struct frame {
     struct writer writer;
     const struct cli_plot *plot;
-    size_t labels;                    /* groups of bars and columns */
+    size_t labels;                    /* groups of bars or columns */
     size_t bars;                      /* series that are bars */
     double height, left, top, bottom; /* of the picture; the margins around the axes, in pixels */
     int angle;                        /* of the labels of columns, in degrees */
@@ -247,8 +247,7 @@ static bool has_spread(const struct cli_plot_point *point)
 
 static bool drawn(const struct frame *frame, const struct cli_plot_point *point)
 {
-    return isfinite(point->y) && (!frame->plot->log_y || point->y > 0) &&
-           (frame->plot->kind != CLI_PLOT_LINES || (isfinite(point->x) && (!frame->plot->log_x || point->x > 0)));
+    return isfinite(point->y) && (!frame->plot->log_y || point->y > 0);
 }
 
 /* Finds the range of the values, and the prefix of the axis, whose text is stored in `format`. */
@@ -327,7 +326,7 @@ static void frame_find(struct frame *frame)
     size_t longest = 0;
     for (size_t i = 0; i < plot->series_count; i++)
         frame->bars += !plot->series[i].line;
-    frame->labels = plot->kind == CLI_PLOT_LINES ? 0 : plot->series[0].count;
+    frame->labels = plot->series[0].count;
     for (size_t i = 0; i < frame->labels; i++) {
         const size_t count = characters(plot->series[0].points[i].label);
         longest = count > longest ? count : longest;
@@ -343,7 +342,7 @@ static void frame_find(struct frame *frame)
     }
     frame->left = 92;
     frame->height = 330 + frame->top + frame->bottom;
-    frame->angle = plot->kind == CLI_PLOT_COLUMNS ? angle_find(frame) : 0;
+    frame->angle = angle_find(frame);
     const double more = frame->angle == 90 ? CHARACTER * (double)longest : frame->angle ? 5.2 * (double)longest : 0;
     frame->bottom += more;
     frame->height += more;
@@ -421,27 +420,6 @@ static void head_add(struct frame *frame, enum cli_plot_format format)
         shades[MUTED].light, shades[MUTED].light);
 }
 
-/* Adds the axis of x of lines. One x alone has no range, of which gnuplot warns. */
-static void x_range_add(struct frame *frame)
-{
-    const struct cli_plot *plot = frame->plot;
-    double low = (double)INFINITY, high = -(double)INFINITY;
-    for (size_t i = 0; i < plot->series_count; i++)
-        for (size_t j = 0; j < plot->series[i].count; j++)
-            if (drawn(frame, &plot->series[i].points[j])) {
-                low = fmin(low, plot->series[i].points[j].x);
-                high = fmax(high, plot->series[i].points[j].x);
-            }
-    if (plot->log_x)
-        add(&frame->writer, "set logscale x\n");
-    add(&frame->writer, "set format x '%s'\n", plot->log_x ? "%.0s %c" : "%g");
-    if (low < high)
-        return;
-    low = high = isfinite(low) ? low : 1;
-    add(&frame->writer, "set xrange [%.9g:%.9g]\n", plot->log_x ? low / 10 : low - 1,
-        plot->log_x ? high * 10 : high + 1);
-}
-
 /* Adds the names of groups, as ticks of an axis. */
 static void labels_add(struct frame *frame, const char *axis, const char *how)
 {
@@ -493,17 +471,16 @@ static void boxes_add(struct frame *frame, size_t number, size_t slot)
     add(&frame->writer, "EOD\n");
 }
 
-/* Lines, also those over columns: x, y, and the spread. */
+/* Adds the numbers of a line over columns: x, y, and the spread. */
 static void points_add(struct frame *frame, size_t number)
 {
     const struct cli_plot_series *series = &frame->plot->series[number];
-    const bool over = frame->plot->kind == CLI_PLOT_COLUMNS;
     add(&frame->writer, "$line%zu << EOD\n", number);
     for (size_t i = 0; i < series->count; i++) {
         const struct cli_plot_point *point = &series->points[i];
         const bool spread = has_spread(point);
         if (drawn(frame, point))
-            add(&frame->writer, "%.12g %.9g %.9g %.9g\n", over ? (double)i : point->x, point->y * frame->scale,
+            add(&frame->writer, "%.12g %.9g %.9g %.9g\n", (double)i, point->y * frame->scale,
                 (spread ? point->low : point->y) * frame->scale, (spread ? point->high : point->y) * frame->scale);
     }
     add(&frame->writer, "EOD\n");
@@ -535,7 +512,7 @@ static void values_add(struct frame *frame)
 /* Returns whether a series has a point that is drawn; gnuplot refuses to plot data without any. */
 static bool series_drawn(const struct frame *frame, const struct cli_plot_series *series, bool spread)
 {
-    const size_t count = frame->labels && series->count > frame->labels ? frame->labels : series->count;
+    const size_t count = series->count > frame->labels ? frame->labels : series->count;
     for (size_t i = 0; i < count; i++)
         if (drawn(frame, &series->points[i]) && (!spread || has_spread(&series->points[i])))
             return true;
@@ -550,7 +527,7 @@ static void plot_add(struct frame *frame)
     const char *separator = "plot ";
     for (size_t i = 0; i < plot->series_count; i++) {
         const struct cli_plot_series *series = &plot->series[i];
-        const bool line = series->line || plot->kind == CLI_PLOT_LINES;
+        const bool line = series->line;
         if (!series_drawn(frame, series, false))
             continue;
         add(writer, "%s", separator);
@@ -563,7 +540,7 @@ static void plot_add(struct frame *frame)
         quote(writer, series->name, 40);
     }
     for (size_t i = 0; i < plot->series_count; i++) {
-        const bool line = plot->series[i].line || plot->kind == CLI_PLOT_LINES;
+        const bool line = plot->series[i].line;
         if (!series_drawn(frame, &plot->series[i], true))
             continue;
         add(writer, ", $%s%zu using %s with %s pointtype 0 linewidth 1.3 linecolor rgb '#%06x' notitle",
@@ -592,18 +569,13 @@ enum tokmap_status plot_script_make(const struct cli_plot *plot, enum cli_plot_f
         values_add(&frame);
     } else {
         axis_add(&frame, "y", axis_format);
-        if (plot->kind == CLI_PLOT_COLUMNS)
-            labels_add(&frame, "x", frame.angle == 90 ? "rotate by 90 right" : frame.angle ? "rotate by 35 right" : "");
-        if (plot->kind == CLI_PLOT_COLUMNS)
-            add(writer, "set xrange [-0.6:%.3f]\n", last);
-        else
-            x_range_add(&frame);
-        add(writer, "set xlabel ");
+        labels_add(&frame, "x", frame.angle == 90 ? "rotate by 90 right" : frame.angle ? "rotate by 35 right" : "");
+        add(writer, "set xrange [-0.6:%.3f]\nset xlabel ", last);
         quote(writer, plot->x_axis, 80);
         add(writer, " textcolor rgb '#%06x'\n", shades[MUTED].light);
     }
     for (size_t i = 0, slot = 0; i < plot->series_count; i++) {
-        if (plot->kind == CLI_PLOT_LINES || plot->series[i].line)
+        if (plot->series[i].line)
             points_add(&frame, i);
         else
             boxes_add(&frame, i, slot++);
@@ -626,14 +598,13 @@ bool cli_plot_format_of(const char *path, enum cli_plot_format *format)
 
 static enum tokmap_status plot_check(const struct cli_plot *plot, struct tokmap_error *error)
 {
-    const size_t most = plot->kind == CLI_PLOT_LINES ? CLI_PLOT_POINTS_MOST : CLI_PLOT_LABELS_MOST;
     bool good = plot->series_count && plot->series_count <= CLI_PLOT_SERIES_MOST && plot->title && plot->unit;
     for (size_t i = 0; good && i < plot->series_count; i++)
-        good = plot->series[i].count && plot->series[i].count <= most;
+        good = plot->series[i].count && plot->series[i].count <= CLI_PLOT_LABELS_MOST;
     return good ? TOKMAP_OK
                 : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                            "a picture has from 1 to %d series of 1 to %zu points; leave some out",
-                            CLI_PLOT_SERIES_MOST, most);
+                            "a picture has from 1 to %d series of 1 to %d points; leave some out", CLI_PLOT_SERIES_MOST,
+                            CLI_PLOT_LABELS_MOST);
 }
 
 /* ---- gnuplot ---- */

@@ -14,7 +14,6 @@
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "tokmap/tokmap.h"
 
 /* Creates a file with a new name that begins with the path. */
 static int temporary_open(const char *path, char **name, int *fd)

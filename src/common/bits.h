@@ -20,12 +20,12 @@ static inline uint64_t bits_of_word(uint64_t word, uint64_t first, uint64_t end)
 /* Returns whether bits [first, end) are all 1. */
 static inline bool bits_all(const uint64_t *bits, uint64_t first, uint64_t end)
 {
-    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++) {
-        const uint64_t mask = bits_of_word(word, first, end);
-        if ((bits[word] & mask) != mask)
+    const uint64_t last = (end - 1) / 64, high = ~(uint64_t)0 >> (63 - (end - 1) % 64);
+    uint64_t word = first / 64, mask = ~(uint64_t)0 << (first % 64);
+    for (; word < last; word++, mask = ~(uint64_t)0)
+        if (~bits[word] & mask)
             return false;
-    }
-    return true;
+    return !(~bits[word] & mask & high);
 }
 
 static inline void bits_set(uint64_t *bits, uint64_t first, uint64_t end)

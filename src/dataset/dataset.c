@@ -398,34 +398,35 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
 
 /* ---- info ---- */
 
-void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
+struct tokmap_dataset_info info_of_dataset(const struct tokmap_dataset *dataset)
 {
-    memset(info, 0, sizeof *info);
-    info->size = sizeof *info;
-    info->tokens = dataset->tokens;
-    info->documents = dataset->documents_unknown ? 0 : dataset->documents;
-    info->shards = dataset->shard_count;
-    info->width = dataset->width;
-    info->reading = dataset->reading;
-    info->vocabulary = dataset->vocabulary;
-    info->largest_id = dataset->largest_id;
-    info->eod_id = dataset->eod_id;
-    info->bos_id = dataset->bos_id;
-    memcpy(info->content, dataset->content, sizeof info->content);
-    memcpy(info->tokenizer, dataset->tokenizer, sizeof info->tokenizer);
-    info->warning = dataset->warning;
-    info->kind = dataset->kind;
-    info->identity = dataset->identity;
-    info->masked = dataset->masked;
-    info->page_hashes = dataset->page_hashes;
+    struct tokmap_dataset_info info = {
+        .size = sizeof info,
+        .tokens = dataset->tokens,
+        .documents = dataset->documents_unknown ? 0 : dataset->documents,
+        .shards = dataset->shard_count,
+        .width = dataset->width,
+        .reading = dataset->reading,
+        .vocabulary = dataset->vocabulary,
+        .largest_id = dataset->largest_id,
+        .eod_id = dataset->eod_id,
+        .bos_id = dataset->bos_id,
+        .warning = dataset->warning,
+        .kind = dataset->kind,
+        .identity = dataset->identity,
+        .masked = dataset->masked,
+        .page_hashes = dataset->page_hashes,
+    };
+    memcpy(info.content, dataset->content, sizeof info.content);
+    memcpy(info.tokenizer, dataset->tokenizer, sizeof info.tokenizer);
+    return info;
 }
 
 enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
 {
     if (!dataset || !info)
         return TOKMAP_ERROR_ARGUMENT;
-    struct tokmap_dataset_info made;
-    dataset_describe(dataset, &made);
+    const struct tokmap_dataset_info made = info_of_dataset(dataset);
     return struct_copy_out(info, &made, sizeof made, "tokmap_dataset_info", NULL);
 }
 

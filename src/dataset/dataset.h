@@ -59,8 +59,8 @@ void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t shard, st
 enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                                      uint8_t *bits, const struct mask_reader *reader, struct tokmap_error *error);
 
-/* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
-void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);
+/* Returns what tokmap_dataset_info() fills in, for callers of this build: it sets the size itself and cannot fail. */
+struct tokmap_dataset_info info_of_dataset(const struct tokmap_dataset *dataset);
 
 /* The tokens of one shard (of the part of it that the dataset holds), in a file that is open for reading. Lives as long
  * as the shard is held. Token i of the shard is element i of those that begin at byte `offset`. */

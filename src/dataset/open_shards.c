@@ -26,7 +26,6 @@
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
-#include "text/path.h"
 
 /*
  * A writer replaces a shard as format/shard_commit.h says: NAME.tmx is there at every moment, while NAME.bin and

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"

@@ -18,6 +18,7 @@
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 #include "sealed.h"
+#include "token_repeats.h"
 #include "write_behind.h"
 
 /* ---- rounds ---- */
@@ -74,8 +75,8 @@ struct slot {
 /* State of one thread. */
 struct worker {
     ZSTD_CCtx *zstd;
-    struct sealed_reader *reader;
-    uint8_t *again; /* FRAME_BYTES: a frame that is unpacked to be compared */
+    struct token_repeats *repeats; /* NULL at levels at which zstd finds them */
+    struct sealed_reader *reader;  /* only compares */
 };
 
 struct writing {
@@ -124,15 +125,20 @@ static enum tokmap_status frame_make(const struct writing *writing, struct worke
     const char *path = writing->options->path;
     const size_t at = i * FRAME_BYTES, bytes = (size_t)min64(FRAME_BYTES, slot->bytes - at);
     uint8_t *stored = slot->stored + slot->stored_bytes;
-    const size_t made = libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, slot->tokens + at, bytes);
+    const uint8_t *tokens = slot->tokens + at;
+    struct token_repeats *repeats = worker->repeats;
+    const size_t count = repeats ? token_repeats_find(repeats, tokens, bytes, writing->options->width) : 0;
+    const size_t made = repeats ? libzstd.ZSTD_compressSequences(worker->zstd, stored, FRAME_STORED_MOST, repeats->list,
+                                                                 count, tokens, bytes)
+                                : libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, tokens, bytes);
     if (libzstd.ZSTD_isError(made))
         return error_set(&slot->error, TOKMAP_ERROR_MEMORY, path, TOKMAP_NO_OFFSET,
                          "zstd cannot compress the tokens: %s", libzstd.ZSTD_getErrorName(made));
     slot->sizes[i] = (uint32_t)made;
-    slot->hashes[i] = hash64(slot->tokens + at, bytes);
+    slot->hashes[i] = hash64(tokens, bytes);
     const struct sealed_frame frame = {.stored = (uint32_t)made, .bytes = (uint32_t)bytes, .hash = slot->hashes[i]};
     slot->stored_bytes += made;
-    return sealed_unpack(worker->reader, path, &frame, stored, worker->again, &slot->error);
+    return sealed_unpack(worker->reader, path, &frame, stored, NULL, &slot->error);
 }
 
 static void block_seal(void *self, uint32_t number, uint32_t slot_number, uint64_t block)
@@ -224,11 +230,16 @@ int frames_section(struct frames *frames, struct index_writer *index)
 
 static bool worker_make(struct worker *worker, int level)
 {
+    const bool own = level == TOKEN_REPEATS_LEVEL;
     worker->reader = sealed_reader_new();
     worker->zstd = libzstd.ZSTD_createCCtx();
-    worker->again = malloc(FRAME_BYTES);
-    return worker->reader && worker->zstd && worker->again &&
-           !libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, level));
+    worker->repeats = own ? malloc(sizeof *worker->repeats) : NULL;
+    /* zstd encodes repeats alike at each level; at level 1 its tables, which it does not use, are small. */
+    return worker->reader && worker->zstd && (worker->repeats || !own) &&
+           !libzstd.ZSTD_isError(
+               libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, own ? 1 : level)) &&
+           !libzstd.ZSTD_isError(
+               libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_blockDelimiters, ZSTD_sf_explicitBlockDelimiters));
 }
 
 static bool memory_make(struct writing *writing, uint64_t blocks)
@@ -254,7 +265,7 @@ static void memory_free(struct writing *writing)
     for (uint32_t i = 0; i < writing->worker_count && writing->workers; i++) {
         (void)libzstd.ZSTD_freeCCtx(writing->workers[i].zstd);
         sealed_reader_free(writing->workers[i].reader);
-        free(writing->workers[i].again);
+        free(writing->workers[i].repeats);
     }
     for (uint32_t i = 0; i < writing->slot_count && writing->slots; i++) {
         free(writing->slots[i].tokens);

@@ -3,8 +3,9 @@
  * frames_writer.h - writes the tokens of a sealed shard, NAME.bin.zst: independent zstd frames of 64 KiB, and the seek
  * table at the end (FORMAT.md, section frames).
  *
- * The tokens come in blocks of 1 MiB, which threads compress to 16 frames each. Every frame is unpacked again and
- * compared before it is written. The bytes depend on the tokens and the level alone, not on the number of threads.
+ * The tokens come in blocks of 1 MiB, which threads compress to 16 frames each. At the usual level, token_repeats.h
+ * finds what repeats, and zstd encodes it; at other levels, zstd does both. Every frame is unpacked again and compared
+ * before it is written. The bytes depend on the tokens and the level alone, not on the number of threads.
  */
 #ifndef TOKMAP_FORMAT_FRAMES_WRITER_H
 #define TOKMAP_FORMAT_FRAMES_WRITER_H
@@ -45,6 +46,7 @@ struct frames_options {
     const char *path;   /* of the new file, for messages */
     int fd;             /* of the new file, which is empty */
     uint64_t token_bytes;
+    uint32_t width;   /* of a token */
     int level;        /* of zstd, 1 to 19 */
     uint32_t threads; /* at least 1 */
     bool sync;

@@ -36,7 +36,6 @@
 #define TOKMAP_FORMAT_NAME_FILES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "tokmap/tokmap.h"

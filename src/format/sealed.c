@@ -21,7 +21,6 @@
 #include "sealed.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +130,7 @@ enum tokmap_status sealed_unpack(struct sealed_reader *reader, const char *path,
                                  const uint8_t *stored, uint8_t *into, struct tokmap_error *error)
 {
     assert(frame->bytes <= FRAME_BYTES && frame->stored <= FRAME_STORED_MOST);
-    const char *fault = unpack(reader, frame, stored, into);
+    const char *fault = unpack(reader, frame, stored, into ? into : reader->bytes);
     if (!fault)
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_CORRUPT, path, frame->at,

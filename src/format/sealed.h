@@ -43,7 +43,8 @@ struct sealed_reader *sealed_reader_new(void);         /* NULL without memory or
 void sealed_reader_free(struct sealed_reader *reader); /* accepts NULL */
 
 /* Unpacks a frame, whose frame->stored bytes are at `stored`, to `into`, which has room for frame->bytes, and compares
- * its hash. path: for messages. Statuses: OK, ERROR_CORRUPT (the content of `into` is then undefined). */
+ * its hash. into: NULL only compares, with a reader that reads nothing else. path: for messages. Statuses: OK,
+ * ERROR_CORRUPT (the content of `into` is then undefined). */
 enum tokmap_status sealed_unpack(struct sealed_reader *reader, const char *path, const struct sealed_frame *frame,
                                  const uint8_t *stored, uint8_t *into, struct tokmap_error *error);
 

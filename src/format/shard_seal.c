@@ -111,6 +111,7 @@ static enum tokmap_status seal_tokens(struct sealing *sealing)
                                            .path = sealing->to_path,
                                            .fd = sealing->to_fd,
                                            .token_bytes = sealing->old.token_bytes,
+                                           .width = sealing->old.shard.width,
                                            .level = sealing->options->level,
                                            .threads = sealing->worker_count,
                                            .sync = true,

@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 
+#include "token_repeats.h"
 #include "tokmap/tokmap.h"
 
-#define SEAL_LEVEL 6 /* the level that `tokmap seal` uses unless another one is given */
+#define SEAL_LEVEL TOKEN_REPEATS_LEVEL /* the level that `tokmap seal` uses unless another one is given */
 #define SEAL_LEVEL_MOST 19
 
 struct shard_seal_options {

@@ -558,6 +558,7 @@ static enum tokmap_status seal_tokens(struct shard_writer *writer, struct tokmap
                                            .path = writer->paths[SEALED_PARTIAL],
                                            .fd = writer->sealed_fd,
                                            .token_bytes = writer->written,
+                                           .width = writer->options.width,
                                            .level = seal->level,
                                            .threads = seal->threads,
                                            .sync = writer->options.sync,

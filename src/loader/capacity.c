@@ -71,9 +71,8 @@ enum tokmap_status capacity_documents_most(const struct tokmap_dataset *dataset,
                                            struct tokmap_error *error)
 {
     struct stream first = {.dataset = dataset}, behind = {.dataset = dataset};
-    struct tokmap_dataset_info info;
     enum tokmap_status status = TOKMAP_OK;
-    dataset_describe(dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(dataset);
     assert(seq_len >= 1 && seq_len <= info.tokens);
     *most = 1;
     if (dataset_is_synthetic(dataset)) {

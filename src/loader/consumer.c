@@ -151,14 +151,22 @@ static void count_batch(struct statistics *statistics, const struct slot *slot, 
         counter_add(&all->excluded_rows, slot->excluded_rows);
     }
     __atomic_store_n(&statistics->step, batch->cursor.step, __ATOMIC_RELAXED);
-    for (uint64_t i = 0; i < batch->real_rows; i++) {
-        const struct tokmap_place *place = &batch->places[i];
-        struct tokmap_source_stats *source = &statistics->sources[place->source];
-        counter_add(&source->rows, 1);
-        const uint64_t slices = batch->seq_len / batch->columns;
-        counter_add(&source->tokens, min64(place->tokens, batch->seq_len) / slices);
-        raise_to(&source->epoch, place->epoch);
-        raise_to(&all->epoch, place->epoch);
+    const uint64_t slices = batch->seq_len / batch->columns;
+    for (uint64_t i = 0, next; i < batch->real_rows; i = next) { /* rows of one source and epoch at once */
+        const struct tokmap_place *first = &batch->places[i];
+        struct tokmap_source_stats *source = &statistics->sources[first->source];
+        uint64_t tokens = 0;
+        for (next = i; next < batch->real_rows; next++) {
+            const struct tokmap_place *place = &batch->places[next];
+            if (place->source != first->source || place->epoch != first->epoch)
+                break;
+            tokens +=
+                slices == 1 ? min64(place->tokens, batch->seq_len) : min64(place->tokens, batch->seq_len) / slices;
+        }
+        counter_add(&source->rows, next - i);
+        counter_add(&source->tokens, tokens);
+        raise_to(&source->epoch, first->epoch);
+        raise_to(&all->epoch, first->epoch);
     }
 }
 

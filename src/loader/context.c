@@ -21,11 +21,9 @@ static struct columns columns_of(const struct tokmap_loader_options *options)
 /* Checks that documents are padded, so that each can be cut. */
 static enum tokmap_status check_plans(const struct tokmap_run *run, uint64_t divisor, struct tokmap_error *error)
 {
-    struct tokmap_run_info info;
-    run_describe(run, &info);
+    const struct tokmap_run_info info = info_of_run(run);
     for (uint64_t i = 0; i < info.sources; i++) {
-        struct tokmap_source_info source;
-        run_describe_source(run, i, &source);
+        const struct tokmap_source_info source = info_of_source(run, i);
         const uint64_t padded = run_source_pad(run, i);
         if (!source.plan)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
@@ -68,10 +66,9 @@ enum tokmap_status context_check(const struct tokmap_loader_options *options, co
         return error_set_field(error, TOKMAP_ERROR_RANGE, NULL, "world",
                                " is %" PRIu64 ", but with context_world a trace counts fewer than 2^32 ranks",
                                options->world);
-    run_describe(run, &info);
+    info = info_of_run(run);
     for (uint64_t i = 0; i < info.phases; i++) {
-        struct tokmap_phase_info phase;
-        run_describe_phase(run, i, &phase);
+        const struct tokmap_phase_info phase = info_of_phase(run, i);
         const uint64_t divisor = columns.world <= UINT32_MAX ? columns_divisor(&columns) : columns.world;
         const uint64_t below = phase.seq_len / divisor * divisor;
         if (phase.seq_len == below)
@@ -91,11 +88,10 @@ enum tokmap_status context_check(const struct tokmap_loader_options *options, co
 enum tokmap_status context_open(struct context *context, const struct tokmap_loader_options *options,
                                 const struct tokmap_run *run, uint64_t ahead, struct tokmap_error *error)
 {
-    struct tokmap_run_info info;
     *context = (struct context){.columns = columns_of(options), .ahead = ahead};
     if (!context_cuts(context))
         return TOKMAP_OK;
-    run_describe(run, &info);
+    const struct tokmap_run_info info = info_of_run(run);
     const uint64_t words = mark_words(info.seq_len_most + info.lookahead + 1), extents = run_extents_most(run);
     context->chunks_most = columns_chunks_most(&context->columns, extents);
     context->chunks = calloc(context->chunks_most, sizeof *context->chunks);

@@ -91,8 +91,7 @@ enum tokmap_status fetch_plan_new(struct fetch_plan **made, const struct residen
     uint64_t shards = 0;
     plan->residency = residency;
     for (uint64_t i = 0; i < residency->count; i++) {
-        struct tokmap_dataset_info info;
-        dataset_describe(dataset_of(plan, i), &info);
+        const struct tokmap_dataset_info info = info_of_dataset(dataset_of(plan, i));
         plan->of[i].cells = plan->cells;
         plan->of[i].shards = shards;
         shards += residency->sources[i].remote ? info.shards : 0;

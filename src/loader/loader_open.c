@@ -112,10 +112,9 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
 {
     const struct tokmap_loader_options *options = &loader->options;
     for (uint64_t i = 0; i < info->phases; i++) {
-        struct tokmap_phase_info phase;
         struct slice slice = {0};
         uint64_t elements;
-        run_describe_phase(loader->run, i, &phase);
+        const struct tokmap_phase_info phase = info_of_phase(loader->run, i);
         if (options->world > phase.batch && phase.end_step > loader->fill->cursor.step) {
             char since[64] = "";
             if (info->phases > 1)
@@ -169,10 +168,8 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     loader->exclusions = exclusions_any(run_exclusions(loader->run)) ? run_exclusions(loader->run) : NULL;
     loader->needs.masked = loader->exclusions != NULL;
     for (uint64_t i = 0; i < info->sources; i++) {
-        struct tokmap_source_info source;
-        struct tokmap_dataset_info found;
-        run_describe_source(loader->run, i, &source);
-        dataset_describe(source.dataset, &found);
+        const struct tokmap_source_info source = info_of_source(loader->run, i);
+        const struct tokmap_dataset_info found = info_of_dataset(source.dataset);
         loader->source[i] = (struct loader_source){
             .dataset = source.dataset,
             .name = source.name,
@@ -319,9 +316,8 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct to
                          "lower rows",
                          loader->elements_most);
     for (uint64_t i = 0; i < info->phases; i++) {
-        struct tokmap_phase_info phase;
         struct slice slice = {0};
-        run_describe_phase(loader->run, i, &phase);
+        const struct tokmap_phase_info phase = info_of_phase(loader->run, i);
         /* If only the batch differs, the documents of the phase before are counted already. */
         if (phase.seq_len != before_seq_len || phase.mixture_step != before_mixture) {
             enum tokmap_status status = documents_of_phase(loader, i, &phase, &documents, error);
@@ -348,11 +344,10 @@ static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct
             return status;
     }
     for (uint64_t i = 0; i < info->phases; i++) {
-        struct tokmap_phase_info phase;
         struct slice slice = {0};
         struct form form;
         uint64_t of_form;
-        run_describe_phase(loader->run, i, &phase);
+        const struct tokmap_phase_info phase = info_of_phase(loader->run, i);
         slice_of_step(&slice, loader->run, loader->options.rank, loader->options.world, loader->options.rows,
                       phase.first_step);
         if (!form_make(&form, &loader->needs, slice.most, phase.seq_len) ||
@@ -520,7 +515,7 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
         read_pool_close(loader->fill->pool);
         loader->fill->pool = NULL;
     }
-    residency_set_pool(loader->fill->residency, loader->fill->pool, slow);
+    residency_set_pool(loader->fill->residency, loader->fill->pool, slow, deadline != 0);
     row_queue_restart(&loader->fill->queue);
     return TOKMAP_OK;
 }
@@ -530,9 +525,8 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
 static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap_cursor *cursor,
                                struct tokmap_error *error)
 {
-    struct tokmap_run_info info;
     struct cuda_device device;
-    run_describe(loader->run, &info);
+    const struct tokmap_run_info info = info_of_run(loader->run);
     loader->on_host = cuda_device_is_host(loader->options.device);
     enum tokmap_status status = check_options(&loader->options, &info, error);
     if (!status)

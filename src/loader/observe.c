@@ -96,8 +96,7 @@ enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struc
 static void source_stats_read(const struct tokmap_loader *loader, uint64_t source, struct tokmap_source_stats *now)
 {
     const struct tokmap_source_stats *counted = &loader->statistics.sources[source];
-    struct tokmap_source_info info;
-    run_describe_source(loader->run, source, &info);
+    const struct tokmap_source_info info = info_of_source(loader->run, source);
     *now = (struct tokmap_source_stats){
         .size = sizeof *now,
         .name = info.name,

@@ -182,21 +182,19 @@ static enum tokmap_status describe_row(struct tokmap_loader *loader, struct slot
     return status ? status : add_cu(loader, slot, i, marks, error);
 }
 
-/* Returns where the outputs of row i are written, and how, from tokens of `width` bytes. */
-static struct gather_outputs outputs_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i,
-                                        uint32_t width)
+/* Sets where the outputs of row i are written, and how, from tokens of `width` bytes. */
+static inline void outputs_of(const struct tokmap_loader *loader, const struct slot *slot, uint64_t i, uint32_t width,
+                              struct gather_outputs *outputs)
 {
     const struct tokmap_out *out = loader->fill->out;
-    const bool wide = width == 4, i64 = out->type == TOKMAP_ID_I64, targets = loader->options.fields & TOKMAP_TARGETS;
+    const bool wide = width == 4, i64 = out->type == TOKMAP_ID_I64;
     const uint64_t at = i * slot->columns * (i64 ? 8 : 4);
-    return (struct gather_outputs){
-        .pair = loader->kernels->pair[wide][i64],
-        .one = loader->kernels->one[wide][i64],
-        .seq_len = slot->columns,
-        .after = loader->fill->after,
-        .inputs = (uint8_t *)out->inputs + at,
-        .targets = targets ? (uint8_t *)out->targets + at : NULL,
-    };
+    outputs->pair = loader->kernels->pair[wide][i64];
+    outputs->one = loader->kernels->one[wide][i64];
+    outputs->seq_len = slot->columns;
+    outputs->after = loader->fill->after;
+    outputs->inputs = (uint8_t *)out->inputs + at;
+    outputs->targets = loader->options.fields & TOKMAP_TARGETS ? (uint8_t *)out->targets + at : NULL;
 }
 
 /* A row to the backend, which is filled with tokens: a row of the run, or a chunk of one. */
@@ -226,14 +224,14 @@ static enum tokmap_status fill_tokens(struct tokmap_loader *loader, const struct
     }
     struct gather *gather = loader->fill->gathers[source];
     if (loader->fill->out) {
-        outputs = outputs_of(loader, slot, i, loader->source[source].width);
+        outputs_of(loader, slot, i, loader->source[source].width, &outputs);
         status = gather_direct(gather, extents, count, &outputs, &done, error);
     }
     if (!status && !done)
         status = gather_row(gather, extents, count, filling->tokens, filling->row, cold, error);
     if (status || done || !loader->fill->out)
         return status;
-    outputs = outputs_of(loader, slot, i, loader->needs.width);
+    outputs_of(loader, slot, i, loader->needs.width, &outputs);
     if (outputs.targets)
         outputs.pair(filling->row, outputs.seq_len, outputs.after, outputs.inputs, outputs.targets);
     else
@@ -388,8 +386,8 @@ static void trace_chunk(struct tokmap_loader *loader, const struct slot *slot, c
 
 /* Prefetches the tokens of chunk k of the row at hand, if it has so many: short chunks are over before the processor
  * sees where they lead. */
-static void prefetch_chunk(const struct loader_source *source, const struct gather *gather,
-                           const struct context *context, uint64_t k, struct columns_cut *cut)
+static void prefetch_chunk(const struct loader_source *source, struct gather *gather, const struct context *context,
+                           uint64_t k, struct columns_cut *cut)
 {
     if (!source || k >= context->count)
         return;
@@ -447,10 +445,11 @@ static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error)
 {
+    struct tokmap_place *placed = &slot->places[i];
     uint64_t extents = 0;
     enum tokmap_status status = TOKMAP_OK;
-    slot->places[i] = *place;
     assert(i < slot->rows_most && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
+    *placed = *place;
     if (place->source != TOKMAP_NO_SOURCE)
         status = run_row_extents(loader->run, place, loader->fill->extents, loader->fill->queue.extents_most, &extents,
                                  error);
@@ -465,8 +464,6 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
         __atomic_store_n(&loader->fill->cold_reads, loader->fill->cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
         return status;
-    struct tokmap_place *placed = &slot->places[i];
-    *placed = *place;
     if (extents && !place->tokens) { /* the plan could not be read when this row was looked up, but now it could */
         placed->first_token = loader->fill->extents[0].first_token;
         for (uint64_t k = 0; k < extents; k++)
@@ -547,13 +544,29 @@ static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *
     return sum;
 }
 
+/* Writes the outputs of row i, if that is all that is made of it: the row is one extent, whose pages are populated.
+ * Otherwise, *done is false, and producer_fill_row() is the way, which takes three times as many instructions. */
+static enum tokmap_status fill_outputs(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
+                                       const struct tokmap_place *place, bool *done, struct tokmap_error *error)
+{
+    const struct tokmap_extent extent = {place->first_token, place->tokens};
+    struct gather_outputs outputs;
+    assert(i < slot->rows_most && place->source < loader->sources); /* no padding: see form_is_direct() */
+    outputs_of(loader, slot, i, loader->source[place->source].width, &outputs);
+    slot->places[i] = *place;
+    return gather_direct(loader->fill->gathers[place->source], &extent, 1, &outputs, done, error);
+}
+
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
+    const bool outputs_alone =
+        loader->fill->out && !loader->fill->queue.plans && !slot->sources && !context_cuts(&loader->fill->context);
     residency_begin(loader->fill->residency, slot->count);
     producer_begin_rows(loader, slot);
     slot->valid = 0;
     for (uint64_t i = 0; i < slot->count; i++) {
-        bool cold = false;
+        bool cold = false, done = false;
+        enum tokmap_status status = TOKMAP_OK;
         const void **after = loader->fill->out ? &loader->fill->after : NULL;
         loader->fill->after = NULL;
         if (loader->fill->fetches)
@@ -561,7 +574,10 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
         const struct tokmap_place *place = row_queue_next(&loader->fill->queue, i, slot->count, after, error);
         if (!place)
             return loader->fill->queue.fault;
-        enum tokmap_status status = producer_fill_row(loader, slot, i, place, &cold, error);
+        if (outputs_alone)
+            status = fill_outputs(loader, slot, i, place, &done, error);
+        if (!status && !done)
+            status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
             residency_was_cold(loader->fill->residency, loader->fill->queue.taken + i + 1);
         if (status)

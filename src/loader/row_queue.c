@@ -223,11 +223,12 @@ bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
 static void prefetch(const struct row_queue *queue, const struct tokmap_place *place, const void **after)
 {
     struct tokmap_extent extents[PIECES_AHEAD];
+    const bool cuts = context_cuts(queue->context);
     uint64_t count = place->source != TOKMAP_NO_SOURCE;
     extents[0] = (struct tokmap_extent){place->first_token, place->tokens};
     if (queue->plans)
-        count = context_cuts(queue->context) ? 0 : run_first_extents(queue->run, place, extents, PIECES_AHEAD);
-    else
+        count = cuts ? 0 : run_first_extents(queue->run, place, extents, PIECES_AHEAD);
+    else if (cuts)
         count = cut(queue, place, extents, count);
     for (uint64_t i = 0; i < count; i++) {
         const void *tokens = gather_prefetch(queue->gathers[place->source], &extents[i]);
@@ -244,7 +245,7 @@ const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, u
         queue->fault = TOKMAP_OK; /* the row is needed, so its assignment is tried again */
     if (queue->plans)
         read_plans(queue, number);
-    else
+    else if (number + 2 > queue->known)
         extend(queue, number + 2);
     assert(i < count && (number < queue->known || queue->fault));
     if (number >= queue->known) {

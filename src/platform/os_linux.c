@@ -100,9 +100,8 @@ int os_open(const char *path, enum os_open how, int *fd)
     /* Nothing could end a wait inside open(), so open() does not wait, and os_read() waits instead. */
     assert(path && (unsigned)how < sizeof open_flags / sizeof open_flags[0]);
     const bool later = open_would_wait(path, how);
-    do
-        *fd = open(path, open_flags[how] | (later ? O_NONBLOCK : 0), how == OS_WRITE_UNNAMED ? 0600 : 0666);
-    while (*fd < 0 && errno == EINTR);
+    *fd = (int)TEMP_FAILURE_RETRY(
+        open(path, open_flags[how] | (later ? O_NONBLOCK : 0), how == OS_WRITE_UNNAMED ? 0600 : 0666));
     if (*fd >= 0 && later)
         (void)fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
     if (*fd >= 0)
@@ -271,10 +270,7 @@ static int pread_cached_plain(int fd, void *into, size_t count, uint64_t offset,
 {
     *got = 0;
     struct iovec vector = {into, count};
-    ssize_t part;
-    do
-        part = preadv2(fd, &vector, 1, (off_t)offset, RWF_NOWAIT);
-    while (part < 0 && errno == EINTR);
+    const ssize_t part = TEMP_FAILURE_RETRY(preadv2(fd, &vector, 1, (off_t)offset, RWF_NOWAIT));
     if (part < 0)
         return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ? ENOTSUP : errno;
     *got = (size_t)part;
@@ -432,11 +428,7 @@ int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset
 
 int os_truncate(int fd, uint64_t bytes)
 {
-    int failed;
-    do
-        failed = ftruncate(fd, (off_t)bytes);
-    while (failed && errno == EINTR);
-    return failed ? errno : 0;
+    return TEMP_FAILURE_RETRY(ftruncate(fd, (off_t)bytes)) ? errno : 0;
 }
 
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes)
@@ -446,11 +438,7 @@ void os_write_behind(int fd, uint64_t offset, uint64_t bytes)
 
 int os_sync(int fd)
 {
-    int failed;
-    do
-        failed = fsync(fd);
-    while (failed && errno == EINTR);
-    return failed ? errno : 0;
+    return TEMP_FAILURE_RETRY(fsync(fd)) ? errno : 0;
 }
 
 int os_sync_folder(const char *path)
@@ -464,10 +452,7 @@ int os_sync_folder(const char *path)
     folder[length] = '\0';
     if (!length)
         memcpy(folder, slash ? "/" : ".", 2);
-    int fd;
-    do
-        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+    const int fd = (int)TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return errno;
     int system = os_sync(fd);
@@ -508,10 +493,7 @@ int os_real_path(const char *path, char **real)
 
 static int lock(int fd, int how)
 {
-    int failed;
-    do
-        failed = flock(fd, how | LOCK_NB);
-    while (failed && errno == EINTR);
+    const bool failed = TEMP_FAILURE_RETRY(flock(fd, how | LOCK_NB)) != 0;
     if (failed && (errno == ENOSYS || errno == EOPNOTSUPP)) /* as file systems say it that never have locks */
         return ENOLCK;
     return failed ? errno : 0;

@@ -72,11 +72,9 @@ int os_map_fill(void *address, uint64_t bytes)
 
 int os_punch(int fd, uint64_t offset, uint64_t bytes)
 {
-    int failed;
-    do
-        failed = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
-    while (failed && errno == EINTR);
-    return !failed ? 0 : errno == EOPNOTSUPP || errno == ENOSYS ? ENOTSUP : errno;
+    if (!TEMP_FAILURE_RETRY(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes)))
+        return 0;
+    return errno == EOPNOTSUPP || errno == ENOSYS ? ENOTSUP : errno;
 }
 
 static int byte_lock(int fd, int command, short type, uint64_t at, struct flock *lock)

@@ -292,9 +292,7 @@ int os_child_wait(struct os_child *child, int *exit_status)
         child->signal_reported = true;
         return EINTR;
     }
-    do
-        found = wait4((pid_t)child->id, &status, 0, &usage);
-    while (found < 0 && errno == EINTR);
+    found = (pid_t)TEMP_FAILURE_RETRY(wait4((pid_t)child->id, &status, 0, &usage));
     child->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
     child->cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
                     (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;

@@ -3,6 +3,7 @@
 #ifndef TOKMAP_PLATFORM_ZSTD_LIBRARY_H
 #define TOKMAP_PLATFORM_ZSTD_LIBRARY_H
 
+#define ZSTD_STATIC_LINKING_ONLY /* declares ZSTD_compressSequences() */
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -18,6 +19,7 @@
     X(ZSTD_compress)                                                                                                   \
     X(ZSTD_compress2)                                                                                                  \
     X(ZSTD_compressBound)                                                                                              \
+    X(ZSTD_compressSequences)                                                                                          \
     X(ZSTD_compressStream2)                                                                                            \
     X(ZSTD_createCCtx)                                                                                                 \
     X(ZSTD_createDCtx)                                                                                                 \

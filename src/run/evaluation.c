@@ -106,7 +106,6 @@ static enum tokmap_status add_base(struct evaluation *evaluation, uint64_t sourc
 {
     const struct run_source *of = &evaluation->run->sources.of[source];
     struct base *base = &evaluation->bases[evaluation->base_count];
-    struct tokmap_dataset_info info;
     enum tokmap_status status =
         dataset_name_split(of->data, &base->name, &evaluation->parts[source], evaluation->error);
     if (status)
@@ -119,7 +118,7 @@ static enum tokmap_status add_base(struct evaluation *evaluation, uint64_t sourc
         }
         base->dataset = base->opened;
     }
-    dataset_describe(base->dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(base->dataset);
     base->tokens = info.tokens;
     base->documents = info.documents;
     memcpy(base->content, info.content, sizeof base->content);

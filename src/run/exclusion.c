@@ -96,14 +96,13 @@ static enum tokmap_status find_source(struct list_reader *reader, const struct w
 /* Compares the content id that a comment states for a source with that of its dataset. */
 static enum tokmap_status check_content(struct list_reader *reader, const struct word *name, const struct word *id)
 {
-    struct tokmap_dataset_info info;
     char found[33];
     uint64_t number;
     const enum tokmap_status status = find_source(reader, name, &number);
     if (status)
         return status;
     const struct run_source *source = &reader->sources->of[number];
-    dataset_describe(source->dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(source->dataset);
     hash128_hex(info.content, found);
     if (id->bytes == 32 && memcmp(found, id->at, 32) == 0)
         return TOKMAP_OK;

@@ -274,8 +274,8 @@ static void batch_group(struct rows_batch *batch, uint64_t leaves)
     batch->ends[0] = 0;
 }
 
-/* Completes the places of a group. Its rows are permuted at once if all are of the epoch at hand, which is so but for a
- * few steps of a run. */
+/* Completes the places of a group (NULL: all rows). Its rows are permuted at once if all are of the epoch at hand,
+ * which is so but for a few steps of a run. */
 static void group_places(struct run_walk *walk, const struct rows_batch *batch, const struct leaf *leaf,
                          const uint16_t *group, uint64_t count)
 {
@@ -283,18 +283,18 @@ static void group_places(struct run_walk *walk, const struct rows_batch *batch, 
     struct walk_epoch *at = walk_epoch_of(walk, leaf);
     bool same = at->known;
     for (uint64_t i = 0; same && i < count; i++) {
-        const uint64_t s = batch->draws[group[i]];
+        const uint64_t s = batch->draws[group ? group[i] : i];
         windows[i] = s - at->first;
         same = epoch_has(at, walk, leaf, s);
     }
     if (!same || walk->run->spec.order != TOKMAP_SHUFFLE) {
         for (uint64_t i = 0; i < count; i++)
-            walk_draw(walk, leaf, batch->draws[group[i]], &batch->places[group[i]]);
+            walk_draw(walk, leaf, batch->draws[group ? group[i] : i], &batch->places[group ? group[i] : i]);
         return;
     }
     permutation_forward_many(&at->order.shuffle, windows, count, windows);
     for (uint64_t i = 0; i < count; i++) {
-        struct tokmap_place *place = &batch->places[group[i]];
+        struct tokmap_place *place = &batch->places[group ? group[i] : i];
         place->window = windows[i];
         walk_fill(walk, at, place);
     }
@@ -306,6 +306,10 @@ static void batch_places(struct run_walk *walk, struct rows_batch *batch)
     const struct mixture_span *stretch = walk->stretch;
     for (uint64_t i = 0; i < batch->count; i++)
         batch->leaves[i] = (uint32_t)(stretch_draw(stretch, batch->places[i].draw, &batch->draws[i]) - stretch->leaves);
+    if (stretch->leaf_count == 1) {
+        group_places(walk, batch, stretch->leaves, NULL, batch->count);
+        return;
+    }
     if (stretch->leaf_count > BATCH_LEAVES) {
         for (uint64_t i = 0; i < batch->count; i++)
             walk_draw(walk, &stretch->leaves[batch->leaves[i]], batch->draws[i], &batch->places[i]);

@@ -492,15 +492,15 @@ void tokmap_run_close(struct tokmap_run *run)
 
 /* ---- properties ---- */
 
-void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
+struct tokmap_run_info info_of_run(const struct tokmap_run *run)
 {
     const struct phases *phases = &run->phases;
     const struct run_spec *spec = &run->spec;
     struct run_step last = {.valid = 0};
     if (phases->steps != TOKMAP_FOREVER)
         run_phase_of(run, phases->steps_most - 1, &last);
-    *info = (struct tokmap_run_info){
-        .size = sizeof *info,
+    return (struct tokmap_run_info){
+        .size = sizeof(struct tokmap_run_info),
         .seq_len = phases->phases[0].seq_len,
         .lookahead = spec->lookahead,
         .batch = phases->phases[0].batch,
@@ -530,12 +530,11 @@ enum tokmap_status tokmap_run_info(const struct tokmap_run *run, struct tokmap_r
 {
     if (!run || !info)
         return TOKMAP_ERROR_ARGUMENT;
-    struct tokmap_run_info filled;
-    run_describe(run, &filled);
+    const struct tokmap_run_info filled = info_of_run(run);
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_run_info", NULL);
 }
 
-void run_describe_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info)
+struct tokmap_source_info info_of_source(const struct tokmap_run *run, uint64_t source)
 {
     assert(source < run->sources.opened);
     const bool held_out = source >= run->sources.count;
@@ -548,8 +547,8 @@ void run_describe_source(const struct tokmap_run *run, uint64_t source, struct t
                                  ? of->plan.header.rows
                                  : windows_of_dataset(held_out ? &evaluation : &run->spec, of->tokens, seq_len);
     const uint64_t strides = windows <= of->tokens / stride ? windows * stride : of->tokens;
-    *info = (struct tokmap_source_info){
-        .size = sizeof *info,
+    return (struct tokmap_source_info){
+        .size = sizeof(struct tokmap_source_info),
         .name = of->name,
         .dataset = of->dataset,
         .windows = windows,
@@ -567,18 +566,17 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
         return TOKMAP_ERROR_ARGUMENT;
     if (source >= run->sources.opened)
         return TOKMAP_ERROR_RANGE;
-    struct tokmap_source_info filled;
-    run_describe_source(run, source, &filled);
+    const struct tokmap_source_info filled = info_of_source(run, source);
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_source_info", NULL);
 }
 
-void run_describe_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info)
+struct tokmap_phase_info info_of_phase(const struct tokmap_run *run, uint64_t phase)
 {
     const struct phases *phases = &run->phases;
     assert(phase < phases->count);
     const struct phase *of = &phases->phases[phase];
-    *info = (struct tokmap_phase_info){
-        .size = sizeof *info,
+    return (struct tokmap_phase_info){
+        .size = sizeof(struct tokmap_phase_info),
         .first_step = of->first_step,
         .end_step = phase + 1 < phases->count ? of[1].first_step : phases->steps,
         .first_draw = of->first_draw,
@@ -596,8 +594,7 @@ enum tokmap_status tokmap_run_phase(const struct tokmap_run *run, uint64_t phase
         return TOKMAP_ERROR_ARGUMENT;
     if (phase >= run->phases.count)
         return TOKMAP_ERROR_RANGE;
-    struct tokmap_phase_info filled;
-    run_describe_phase(run, phase, &filled);
+    const struct tokmap_phase_info filled = info_of_phase(run, phase);
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_phase_info", NULL);
 }
 

@@ -57,11 +57,11 @@ enum tokmap_status run_of_values(struct tokmap_run **run, const struct run_value
 enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const char *path, const char *folder,
                            bool from_text, struct tokmap_error *error);
 
-/* Fill *info as tokmap_run_info(), tokmap_run_source(), and tokmap_run_phase() do, of a source and a phase that the run
- * has. They set the size themselves. */
-void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);
-void run_describe_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info);
-void run_describe_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info);
+/* Return what tokmap_run_info(), tokmap_run_source(), and tokmap_run_phase() fill in, of a source (or a validation set)
+ * and a phase that the run has. They set the size themselves. */
+struct tokmap_run_info info_of_run(const struct tokmap_run *run);
+struct tokmap_source_info info_of_source(const struct tokmap_run *run, uint64_t source);
+struct tokmap_phase_info info_of_phase(const struct tokmap_run *run, uint64_t phase);
 
 /* Returns the source of a share of a phase; the run has both. */
 uint64_t run_share_source(const struct tokmap_run *run, uint64_t phase, uint64_t share);

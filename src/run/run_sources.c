@@ -113,7 +113,6 @@ static enum tokmap_status open_plan(const struct opening *opening, uint64_t numb
 
 static enum tokmap_status open_source(const struct opening *opening, uint64_t number, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info;
     struct run_source *source = &opening->sources->of[number];
     struct tokmap_error reason = {0};
     enum tokmap_status status = dataset_open_as(&source->dataset, source->data, opening->spec->reading, &reason);
@@ -125,7 +124,7 @@ static enum tokmap_status open_source(const struct opening *opening, uint64_t nu
         *error = reason;
     if (status)
         return status;
-    dataset_describe(source->dataset, &info);
+    const struct tokmap_dataset_info info = info_of_dataset(source->dataset);
     source->tokens = info.tokens;
     source->identity_kind = info.identity;
     memcpy(source->identity, info.content, sizeof source->identity);
@@ -164,8 +163,7 @@ static enum tokmap_status open_all(struct opening *opening, struct tokmap_error 
         const enum tokmap_status status = open_source(opening, 0, error);
         if (status)
             return status;
-        struct tokmap_dataset_info info;
-        dataset_describe(opening->sources->of[0].dataset, &info);
+        const struct tokmap_dataset_info info = info_of_dataset(opening->sources->of[0].dataset);
         opening->next = 1;
         os_files_expect(info.shards < FILES_MOST / count ? info.shards * count : FILES_MOST);
         const uint64_t threads = min64(min64(os_processors(), THREADS_MOST), count / SOURCES_PER_THREAD);
@@ -214,7 +212,6 @@ static enum tokmap_status agree_in_tokenizer(const struct opening *opening, uint
 {
     struct run_sources *sources = opening->sources;
     const struct source_line *line = run_spec_line(opening->spec, i);
-    struct tokmap_dataset_info other;
     char text[512];
     if (!is_known(info)) {
         if (sources->opened == 1 || dataset_is_synthetic(sources->of[i].dataset) || agreement->unknown_said)
@@ -231,7 +228,7 @@ static enum tokmap_status agree_in_tokenizer(const struct opening *opening, uint
         return TOKMAP_OK;
     }
     const struct source_line *known = run_spec_line(opening->spec, agreement->known);
-    dataset_describe(sources->of[agreement->known].dataset, &other);
+    const struct tokmap_dataset_info other = info_of_dataset(sources->of[agreement->known].dataset);
     if (memcmp(info->tokenizer, other.tokenizer, sizeof other.tokenizer) == 0)
         return TOKMAP_OK;
     return wrong_at(opening, TOKMAP_ERROR_MISMATCH, line->line,
@@ -269,10 +266,9 @@ static enum tokmap_status all_agree(const struct opening *opening, struct tokmap
     struct run_sources *sources = opening->sources;
     const struct run_spec *spec = opening->spec;
     struct agreement agreement = {.known = UINT64_MAX, .ends = UINT64_MAX};
-    struct tokmap_dataset_info info;
     sources->extents_most = sources->segments_most = 1;
     for (uint64_t i = 0; i < sources->opened; i++) {
-        dataset_describe(sources->of[i].dataset, &info);
+        const struct tokmap_dataset_info info = info_of_dataset(sources->of[i].dataset);
         enum tokmap_status status = agree_in_tokenizer(opening, i, &info, &agreement, error);
         if (!status)
             status = agree_in_eod(opening, i, &info, &agreement, error);

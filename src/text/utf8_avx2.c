@@ -84,10 +84,21 @@ static inline __m256i open_end(__m256i bytes)
                                              (char)(0xf0 - 1), (char)(0xe0 - 1), (char)(0xc0 - 1)));
 }
 
+static inline bool are_ascii_64(const char *bytes)
+{
+    const __m256i first = _mm256_loadu_si256((const __m256i *)(const void *)bytes);
+    const __m256i second = _mm256_loadu_si256((const __m256i *)(const void *)(bytes + 32));
+    return !_mm256_movemask_epi8(_mm256_or_si256(first, second));
+}
+
 bool utf8_valid_avx2(const char *bytes, size_t count)
 {
     __m256i before = _mm256_setzero_si256(), wrong = before;
     size_t at = 0;
+    while (count - at > 64 && are_ascii_64(bytes + at))
+        at += 64;
+    if (count >= 64 && count - at <= 64 && are_ascii_64(bytes + count - 64)) /* nearly every English text */
+        return true;
     for (; count - at >= 64; at += 64) {
         const __m256i first = _mm256_loadu_si256((const __m256i *)(const void *)(bytes + at));
         const __m256i second = _mm256_loadu_si256((const __m256i *)(const void *)(bytes + at + 32));

@@ -34,9 +34,25 @@ for more in 'train.json au_percent' 'loader.json tokens_per_s' 'verify.json gb_s
     grep "\"metric\": \"${more#* }\"" "${more% *}" | grep -q '"better": "more"' ||
         { echo "FAULT: $more is better if it is more" >&2; exit 1; }
 done
-results pack.json pack text_mb_s peak_rss_mib jsonl_mb_s jsonl_peak_mib jsonl_zst_mb_s shuffle_mb_s dedup_mb_s \
+results pack.json pack text_mb_s text_peak_mib jsonl_mb_s jsonl_peak_mib jsonl_zst_mb_s shuffle_mb_s dedup_mb_s \
     seal_mb_s sealed_percent twice_threads_mb_s shards_mb_s tasks_mb_s minhash_mb_s exclude_mb_s split_mb_s \
-    jsonl_zst_twice_threads_mb_s also_mb_s
+    jsonl_zst_twice_threads_mb_s also_mb_s three_threads_mb_s three_tasks_mb_s busy_jsonl_mb_s busy_shuffle_mb_s \
+    busy_also_mb_s
+equal "$(grep -c before_ratio pack.json || :)" 0 'ratios to another command that was not named'
+# Another command is measured as well, whose time and memory are beside ours.
+# shellcheck disable=SC2086
+tokmap-bench pack $small --before "$(command -v tokmap)" >before.json 2>err || { cat err >&2; exit 1; }
+json before.json
+for way in text jsonl minhash three_tasks busy_also; do
+    results before.json pack ${way}_before_ratio ${way}_before_cpu_ratio
+done
+grep '"jsonl_before_ratio"' before.json | grep -q '"better": "more"'
+grep '"jsonl_peak_mib"' before.json | grep -q '"limit":'
+# shellcheck disable=SC2086
+exits 1 tokmap-bench pack $small --before "$PWD/nowhere" >out 2>err
+holds err nowhere
+exits 2 tokmap-bench pack --memory --before tokmap 2>err
+holds err 'leave --before out'
 tokmap-bench pack --memory --tiny-documents 1000 --text-bytes 1m --json >memory.json 2>err || { cat err >&2; exit 1; }
 json memory.json
 results memory.json pack tiny_plain_peak_mib tiny_shuffle_peak_mib tiny_dedup_peak_mib tiny_minhash_peak_mib \
@@ -109,6 +125,20 @@ if [ "$(nproc 2>/dev/null || echo 99)" -le 8 ]; then
     holds err 'tokmap-bench train: warning: other programs used '
     holds err 'run it again when the machine is quiet'
 fi
+
+# The processes that keep the machine busy end when the command is killed.
+mkdir busy
+tokmap-bench pack --text-bytes 20m --dir "$PWD/busy" >table 2>err &
+loads() {
+    for one in /proc/[0-9]*/cmdline; do
+        tr '\0' ' ' <"$one" && echo
+    done 2>/dev/null | grep -c -e "--child [l]oad pack .*--dir $PWD/busy"
+}
+await loads >counts
+kill -KILL $!
+idle() { ! loads >counts; }
+await idle
+rm -r busy
 
 # No files are left.
 equal "$(find . -name 'tokmap-bench-*' | wc -l | tr -d ' ')" 0 'files left behind'

@@ -19,9 +19,31 @@ rm "$made" "${made%.tmx}.bin"
 tokmap-bench all --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k --batches 1000 \
     --copy-bytes 1Mi --json >all.json 2>/dev/null
 json all.json
-for case in order loader open train pack verify; do
+equal "$(grep -c '"quick":' all.json || :)" 0 'quick results of a usual run'
+for case in order loader open train pack plan verify hostile; do
     holds all.json "\"case\": \"$case\"" 2>/dev/null || holds all.json "\"case\":\"$case\""
 done
+
+# Each result of a quick run says so, in JSON and in the table, and cold results have files of their own.
+tokmap-bench all --quick --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k --json --save quick >quick.json \
+    2>err || { cat err >&2; exit 1; }
+equal "$(grep -vc '"quick": true' quick.json || :)" 0 'results of a quick run that do not say so'
+if ! grep -q 'nothing is measured with --cold' err; then
+    holds quick/loader-cold.jsonl '"metric": "amplification"'
+    holds quick/train-cold.jsonl "--save quick --cold "
+    holds quick/train-cold-2.5.jsonl "--save quick --cold --step-ms 2.5 "
+fi
+holds quick/loader.jsonl '"metric": "tokens_per_s"'
+tokmap-bench order --quick --seconds 0.01 >table
+grep -qE '^order\.draw_ns \(quick\) .* 3$' table
+tokmap-bench order --seconds 0.01 >table
+grep -qE '^order\.draw_ns  .* 11$' table
+# A text and a tokenizer are what tokenize needs, too.
+echo 'some text, and more of it' >text
+tokmap-bench all --quick --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 500k -t bytes --text text >table 2>err ||
+    { cat err >&2; exit 1; }
+holds table 'tokmap-bench tokenize --worst'
+holds table 'tokenize.cold_mb_s (quick)'
 
 # A signal while the dataset is being created, and while it is being measured.
 for wait in 0.1 1.5 1; do

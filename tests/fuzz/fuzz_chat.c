@@ -70,7 +70,7 @@ static void prepare(void)
     REQUIRE(vocabulary_open(&tokenizer, ranks, &options, &error) == TOKMAP_OK);
     (void)unlink(ranks);
     (void)unlink(specials);
-    tokenizer_info(tokenizer, &info);
+    info = info_of_tokenizer(tokenizer);
     REQUIRE(info.width == 2 && tokenizer_state_new(&encoder, tokenizer, &error) == TOKMAP_OK);
     for (const char *const *name = chat_known_names(); *name; name++) {
         REQUIRE(template_count < TEMPLATES_MOST);

@@ -86,12 +86,11 @@ static void encode_in_parts(const struct tokenizer *tokenizer, const struct toke
 /* The offsets of the ids of a text ascend within it. */
 static void find_offsets(const struct tokenizer *tokenizer, const struct tokmap_text *text)
 {
-    struct tokenizer_info info;
     struct tokenizer_state *state;
     struct tokmap_error error;
     const struct tokenizer_batch batch = {.documents = text, .count = 1};
     uint64_t end;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     struct tokenizer_out out = {.capacity = info.ids_per_byte_most * text->count + 1, .ends = &end};
     out.tokens = malloc(out.capacity * info.width);
     REQUIRE(out.tokens && tokenizer_state_new(&state, tokenizer, &error) == TOKMAP_OK);
@@ -114,11 +113,10 @@ static void find_offsets(const struct tokenizer *tokenizer, const struct tokmap_
 static void decode_in_parts(const struct tokenizer *tokenizer, const char *tokens, uint64_t count,
                             const struct text_buffer *once)
 {
-    struct tokenizer_info info;
     struct tokenizer_decoder *decoder;
     struct tokmap_error error;
     struct text_buffer parts = {NULL, 0, 0};
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     REQUIRE(tokenizer_decoder_new(&decoder, tokenizer, true, &error) == TOKMAP_OK);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; !status && i < count; i++)
@@ -132,8 +130,7 @@ static void decode_in_parts(const struct tokenizer *tokenizer, const char *token
 
 static void use(const struct tokenizer *tokenizer, const struct tokmap_text *text)
 {
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    struct tokenizer_info info = info_of_tokenizer(tokenizer);
     const uint64_t room = (info.ids_per_byte_most + 1) * (text->count + 64);
     char *tokens = malloc(room * 4), *again = malloc(room * 4);
     bool encoded, twice;
@@ -159,9 +156,8 @@ static void use(const struct tokenizer *tokenizer, const struct tokmap_text *tex
 
 static void use_all(const struct tokenizer *tokenizer, const uint8_t *data, size_t size)
 {
-    struct tokenizer_info info;
     struct tokmap_added_token added;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     REQUIRE((info.width == 2 || info.width == 4) && info.name && info.form);
     for (uint64_t i = 0; i < info.added && i < 100; i++) {
         tokenizer_added_at(tokenizer, i, &added);

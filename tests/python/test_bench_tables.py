@@ -199,6 +199,36 @@ class Tables(Folder):
         self.assertEqual({line[2] for line in found if line[0] == "absent"}, {"datatrove, exact", "datatrove, minhash"})
         self.assertIn("nothing is compared", found[-1][1])
 
+    def test_parts(self):
+        """tokmap's parts are real, and its signatures are those of the definition."""
+        self.pack()
+        found = lines_of(["parts", "--text", self.path("text.jsonl"), "--repeats", "2", "--venv", self.path("none")])
+        ours = {line[3]: line[6] for line in found if line[0] == "row" and line[2] == "tokmap"}
+        self.assertEqual(set(ours), {"reading_mb_s", "signing_mb_s", "signatures_m_s"})
+        self.assertTrue(all(len(values.split(",")) == 2 for values in ours.values()))
+        equal = {line[2]: line[3] for line in found if line[0] == "equal"}
+        self.assertEqual(set(equal.values()), {"yes"})
+        some = lines_of(["parts", "--text", self.path("text.jsonl"), "--repeats", "1", "--venv", self.path("none"),
+                         "--peers", "duckdb,rensa"])
+        self.assertEqual({line[2] for line in some if line[0] in ("row", "absent")} - {"tokmap"},
+                         {"DuckDB", "rensa", "rensa 0.4"})
+        with self.assertRaisesRegex(AssertionError, "there is no such system; there are datatrove, duckdb"):
+            lines_of(["parts", "--text", self.path("text.jsonl"), "--peers", "nothing"])
+        total = module("tables.parts").shingles_write(self.path("text.jsonl"), self.path("shingles"))
+        self.assertEqual(total, 400 * (6 * 20 - 4))
+        if not importlib.util.find_spec("numpy"):
+            self.skipTest("no numpy")
+        import numpy
+        whole = numpy.fromfile(self.path("shingles"), "<u8").reshape(400, -1)
+        self.assertEqual(set(whole[:, 0]), {6 * 20 - 4})
+        draw, prime, least = numpy.random.RandomState(1), numpy.uint64(2**61 - 1), 0
+        a, b = (draw.randint(low, prime, dtype=numpy.uint64, size=(1, 112)) for low in (1, 0))
+        for one in whole:
+            least += sum(map(int, ((one[1:].reshape(-1, 1) * a + b) % prime).min(axis=0)))
+        done = subprocess.run([os.path.join(os.path.dirname(TOKMAP), "tokmap-bench"), "--child", "signatures", "compare",
+                               "parts", self.path("shingles")], stdout=subprocess.PIPE, check=True)
+        self.assertEqual(json.loads(done.stdout)["equal"], least % 2**64)
+
     def test_copies(self):
         """Which documents come again, and where."""
         copies = module("packing.copies")

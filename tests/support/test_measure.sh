@@ -99,6 +99,11 @@ check "rows that describe the machine come first, so that they have no command o
     '{"step":"machine","case":"machine","metric":"state","value":1,"unit":"","better":null,"text":"quiet"}1'
 rm "$rows/late.jsonl"
 cp "$TMPDIR/before" "$rows/here.jsonl"
+check "rows that were measured with --quick are refused, and the others stay" sh -c "
+    ! echo '{\"case\": \"order\", \"metric\": \"draw_ns\", \"value\": 1, \"quick\": true}' |
+        '$python' '$store' add '$rows/here.jsonl' train abc123 'tokmap-bench order --quick' 2>'$TMPDIR/said' &&
+    grep -q 'train: rows that were measured with --quick are not kept' '$TMPDIR/said' &&
+    cmp '$TMPDIR/before' '$rows/here.jsonl'"
 check "a machine has a name" sh -c "'$python' '$store' name | grep -qE '^[a-z0-9-]+$'"
 
 # ---- what a page says ----

@@ -9,7 +9,6 @@
 #include "commands/copy/copy_file.h"
 #include "commands/copy/dataset_copy.h"
 #include "platform/os.h"
-#include "platform/process.h"
 
 struct copy_arguments {
     uint64_t connections, part_bytes;

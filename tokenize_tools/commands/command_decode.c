@@ -298,7 +298,7 @@ static int decode(const struct cli_command *command, const char **operands, size
     if (!status)
         status = tokenizer_arguments_open(command, &decoding->asked, true, &decoding->tokenizer);
     if (!status) {
-        tokenizer_info(decoding->tokenizer, &decoding->info);
+        decoding->info = info_of_tokenizer(decoding->tokenizer);
         status = files_decode(decoding, operands, operand_count);
     }
     tokenizer_close(decoding->tokenizer);

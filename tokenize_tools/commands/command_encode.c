@@ -15,7 +15,6 @@
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/skip_report.h"
-#include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
 #include "corpus/records.h"
@@ -284,7 +283,7 @@ static int encode(const struct cli_command *command, const char **operands, size
     if (!status)
         status = tokenizer_arguments_open(command, &encoding->asked, true, &encoding->tokenizer);
     if (!status) {
-        tokenizer_info(encoding->tokenizer, &encoding->info);
+        encoding->info = info_of_tokenizer(encoding->tokenizer);
         corpus_arguments_apply(&encoding->inputs, corpus);
         corpus->batch_bytes = BATCH_BYTES;
         corpus->cut_anywhere = encoding->info.cuts;

@@ -41,7 +41,6 @@
 #include "text/code_point.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
-#include "tokmap/tokmap.h"
 
 static const char program[] = "tokmap export";
 
@@ -230,11 +229,10 @@ static void document_name(const struct worker *worker, uint64_t number, uint64_t
 static enum tokmap_status encodes_to(struct worker *worker, const struct token_list *tokens, bool *same,
                                      struct tokmap_error *error)
 {
-    struct tokenizer_info info;
     uint64_t capacity, bytes, end = 0;
     enum tokmap_status status = TOKMAP_OK;
     *same = false;
-    tokenizer_info(worker->export->options->tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(worker->export->options->tokenizer);
     if (!worker->state)
         status = tokenizer_state_new(&worker->state, worker->export->options->tokenizer, error);
     if (mul_overflows(worker->text.count, info.ids_per_byte_most, &capacity) || add_overflows(capacity, 8, &capacity) ||

@@ -22,7 +22,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
-#include "platform/process.h"
 
 static const char program[] = "tokmap stats";
 
@@ -82,8 +81,7 @@ static enum tokmap_status text_of_indexes(struct stats *stats, struct tokmap_err
 static enum tokmap_status text_of_tokenizer(struct stats *stats, struct tokmap_error *error)
 {
     const struct token_counts *counts = &stats->counts;
-    struct tokenizer_info info;
-    tokenizer_info(stats->tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(stats->tokenizer);
     unsigned __int128 bytes = 0;
     for (uint64_t id = 0; (id = token_counts_next(counts, id)) < counts->vocabulary; id++) {
         const uint8_t *text;

@@ -29,8 +29,7 @@ static void id_fact(struct cli_report *report, const char *name, const char *lab
                     uint64_t id)
 {
     struct tokmap_added_token added = {.bytes = 0}, at;
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     for (uint64_t i = 0; i < info.added && id != TOKMAP_NO_ID; i++) {
         tokenizer_added_at(tokenizer, i, &at);
         added = at.id == id ? at : added;
@@ -170,7 +169,7 @@ static int describe(const struct cli_command *command, const char **operands, si
         status = command_failed(command, &error);
     const uint64_t open_ns = os_clock_ns() - started;
     if (!status) {
-        tokenizer_info(tokenizer, &info);
+        info = info_of_tokenizer(tokenizer);
         folder_compare(&describing->folder, tokenizer);
         report(tokenizer, &info, open_ns, describing);
     }

@@ -43,7 +43,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/table_key.h"
-#include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX
 #define LAST 0x80000000u   /* mark of the last slot of a token of more than one byte, besides the id */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "engine/pipeline_parts.h"
 #include "pretokenize/pretokenizer.h"
 #include "text/code_point.h"

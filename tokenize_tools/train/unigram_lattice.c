@@ -3,7 +3,6 @@
 #include "unigram_lattice.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"

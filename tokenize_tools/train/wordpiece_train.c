@@ -2,7 +2,6 @@
 /* wordpiece_train.c - see wordpiece_train.h. */
 #include "wordpiece_train.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -41,69 +41,72 @@ NOT_FOUND = _STATUSES.index("ERROR_NOT_FOUND")
 INTERRUPTED = _STATUSES.index("ERROR_INTERRUPTED")
 
 
+_TYPES: dict[str, Any] = {"": c_uint64, "int": c_int, "u32": c_uint32, "double": c_double, "text": c_char_p,
+                          "at": c_void_p, "id": c_uint8 * 16}
+
+
+def members(names: str, **types: Any) -> list[tuple[str, Any]]:
+    """The members of a struct in order. A name has its type behind a colon, is that of an argument, which is the type,
+    or is a uint64_t; size is a size_t."""
+    return [(name, types.get(name) or (c_size_t if name == "size" else _TYPES[kind]))
+            for name, _, kind in (member.partition(":") for member in names.split())]
+
+
 class Error(Structure):
-    _fields_ = [("status", c_int), ("system", c_int), ("device", c_int), ("line", c_uint32), ("offset", c_uint64),
-                ("path", c_char * 512), ("message", c_char * 768), ("field", c_char * 24)]
+    _fields_ = members("status:int system:int device:int line:u32 offset path message field",
+                       path=c_char * 512, message=c_char * 768, field=c_char * 24)
 
 
 class DatasetOptions(Structure):
-    _fields_ = [("size", c_size_t), ("reading", c_int)]
+    _fields_ = members("size reading:int")
 
 
 class DatasetInfo(Structure):
-    _fields_ = [("size", c_size_t), ("kind", c_char_p), ("tokens", c_uint64), ("documents", c_uint64),
-                ("shards", c_uint64), ("vocabulary", c_uint64), ("largest_id", c_uint64), ("eod_id", c_uint64),
-                ("bos_id", c_uint64), ("width", c_uint32), ("masked", c_uint32), ("page_hashes", c_uint32),
-                ("reading", c_int), ("content", c_uint8 * 16), ("identity", c_uint32), ("tokenizer", c_uint8 * 16),
-                ("warning", c_char_p)]
+    _fields_ = members("size kind:text tokens documents shards vocabulary largest_id eod_id bos_id width:u32 "
+                       "masked:u32 page_hashes:u32 reading:int content:id identity:u32 tokenizer:id warning:text")
 
 
 class ShardInfo(Structure):
-    _fields_ = [("size", c_size_t), ("index_path", c_char_p), ("tokens_path", c_char_p), ("first_token", c_uint64),
-                ("tokens", c_uint64), ("first_document", c_uint64), ("documents", c_uint64), ("eod_id", c_uint64),
-                ("bos_id", c_uint64), ("content", c_uint8 * 16), ("blocks", c_uint64), ("index_bytes", c_uint64),
-                ("about", c_void_p), ("about_bytes", c_uint64)]
+    _fields_ = members("size index_path:text tokens_path:text first_token tokens first_document documents eod_id "
+                       "bos_id content:id blocks index_bytes about:at about_bytes")
 
 
 class Span(Structure):
-    _fields_ = [("tokens", c_void_p), ("count", c_uint64)]
+    _fields_ = members("tokens:at count")
 
 
 class Document(Structure):
-    _fields_ = [("number", c_uint64), ("first_token", c_uint64), ("tokens", c_uint64), ("shard", c_uint64)]
+    _fields_ = members("number first_token tokens shard")
 
 
 class Origin(Structure):
-    _fields_ = [("path", c_void_p), ("path_bytes", c_uint64), ("record", c_uint64)]
+    _fields_ = members("path:at path_bytes record")
 
 
 class Value(Structure):
-    _fields_ = [("json", c_char_p), ("bytes", c_uint64)]
+    _fields_ = members("json:text bytes")
 
 
 class FoundValue(Structure):  # struct tokmap_value as a result, whose text is not terminated
-    _fields_ = [("json", c_void_p), ("bytes", c_uint64)]
+    _fields_ = members("json:at bytes")
 
 
 class ColumnInfo(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("shards", c_uint64), ("documents", c_uint64),
-                ("values", c_uint64), ("bytes", c_uint64)]
+    _fields_ = members("size name:text shards documents values bytes")
 
 
 class WriterOptions(Structure):
-    _fields_ = [("size", c_size_t), ("vocabulary", c_uint64), ("width", c_uint32), ("sync", c_int), ("replace", c_int),
-                ("mask", c_int), ("eod_id", c_uint64), ("bos_id", c_uint64), ("delimited", c_int),
-                ("column_count", c_uint32), ("columns", c_void_p), ("tokenizer", c_uint8 * 16), ("about", c_char_p)]
+    _fields_ = members("size vocabulary width:u32 sync:int replace:int mask:int eod_id bos_id delimited:int "
+                       "column_count:u32 columns:at tokenizer:id about:text")
 
 
 class Documents(Structure):
-    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("type", c_int), ("id_count", c_uint64), ("ends", c_void_p),
-                ("document_count", c_uint64), ("counted", c_void_p), ("origin", c_char_p), ("origin_bytes", c_uint64),
-                ("record", c_uint64), ("values", c_void_p)]
+    _fields_ = members("size ids:at type:int id_count ends:at document_count counted:at origin:text origin_bytes "
+                       "record values:at")
 
 
 class WriterInfo(Structure):
-    _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("width", c_uint32)]
+    _fields_ = members("size tokens documents width:u32")
 
 
 class VerifyOptions(Structure):
@@ -112,81 +115,69 @@ class VerifyOptions(Structure):
 
 FAULT = CFUNCTYPE(c_int, c_void_p, POINTER(Error))
 PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
-VerifyOptions._fields_ = [("size", c_size_t), ("threads", c_uint32), ("fault", FAULT), ("progress", PROGRESS),
-                          ("user", c_void_p)]
+VerifyOptions._fields_ = members("size threads:u32 fault progress user:at", fault=FAULT, progress=PROGRESS)
 
 
 class VerifyResult(Structure):
-    _fields_ = [("size", c_size_t), ("bytes", c_uint64), ("blocks", c_uint64), ("faults", c_uint64)]
+    _fields_ = members("size bytes blocks faults")
 
 
 ENDS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, POINTER(c_uint64), c_uint64, POINTER(c_uint64), POINTER(Error))
 
 
 class IndexOptions(Structure):
-    _fields_ = [("size", c_size_t), ("threads", c_uint32), ("replace", c_int), ("progress", PROGRESS), ("ends", ENDS),
-                ("user", c_void_p), ("tokenizer", c_void_p), ("vocabulary", c_uint64), ("tokenizer_about", c_char_p)]
+    _fields_ = members("size threads:u32 replace:int progress ends user:at tokenizer:at vocabulary "
+                       "tokenizer_about:text", progress=PROGRESS, ends=ENDS)
 
 
 class IndexResult(Structure):
-    _fields_ = [("size", c_size_t), ("files", c_uint64), ("tokens", c_uint64), ("documents", c_uint64),
-                ("bytes", c_uint64)]
+    _fields_ = members("size files tokens documents bytes")
 
 
 class RunOptions(Structure):
-    _fields_ = [("size", c_size_t), ("folder", c_char_p), ("reading", c_int)]
+    _fields_ = members("size folder:text reading:int")
 
 
 class RunInfo(Structure):
-    _fields_ = [("size", c_size_t), ("seq_len", c_uint64), ("lookahead", c_uint64), ("stride", c_uint64),
-                ("batch", c_uint64), ("seq_len_most", c_uint64), ("batch_most", c_uint64), ("seed", c_uint64),
-                ("order", c_int), ("width", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("sources", c_uint64),
-                ("validations", c_uint64), ("phases", c_uint64), ("steps", c_uint64), ("delivered", c_uint64),
-                ("remainder", c_uint64), ("real_rows_last", c_uint64), ("vocabulary", c_uint64), ("pad_id", c_uint64),
-                ("tail_pad", c_uint32), ("warning", c_char_p)]
+    _fields_ = members("size seq_len lookahead stride batch seq_len_most batch_most seed order:int width:u32 "
+                       "blocks span sources validations phases steps delivered remainder real_rows_last vocabulary "
+                       "pad_id tail_pad:u32 warning:text")
 
 
 class SourceInfo(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("data", c_char_p), ("dataset", c_void_p), ("plan", c_char_p),
-                ("line", c_uint64), ("windows", c_uint64), ("tail", c_uint64), ("epochs_most", c_uint64)]
+    _fields_ = members("size name:text data:text dataset:at plan:text line windows tail epochs_most")
 
 
 class PhaseInfo(Structure):
-    _fields_ = [("size", c_size_t), ("first_step", c_uint64), ("end_step", c_uint64), ("first_draw", c_uint64),
-                ("batch", c_uint64), ("seq_len", c_uint64), ("shares", c_uint64), ("mixture_step", c_uint64),
-                ("line", c_uint64)]
+    _fields_ = members("size first_step end_step first_draw batch seq_len shares mixture_step line")
 
 
 class ShareInfo(Structure):
-    _fields_ = [("size", c_size_t), ("source", c_uint64), ("weight", c_uint64), ("weights", c_uint64),
-                ("windows", c_uint64), ("first_epoch", c_uint64), ("first_draw", c_uint64), ("draws", c_uint64)]
+    _fields_ = members("size source weight weights windows first_epoch first_draw draws")
 
 
 class Place(Structure):
-    _fields_ = [("step", c_uint64), ("row", c_uint64), ("draw", c_uint64), ("source", c_uint64), ("epoch", c_uint64),
-                ("window", c_uint64), ("first_token", c_uint64), ("tokens", c_uint64)]
+    _fields_ = members("step row draw source epoch window first_token tokens")
 
 
 class Extent(Structure):
-    _fields_ = [("first_token", c_uint64), ("tokens", c_uint64)]
+    _fields_ = members("first_token tokens")
 
 
 class EvaluationOptions(Structure):
-    _fields_ = [("size", c_size_t), ("source", c_char_p), ("part", c_char_p), ("seq_len", c_uint64),
-                ("lookahead", c_uint64), ("stride", c_uint64), ("batch", c_uint64), ("steps", c_uint64),
-                ("pad_id", c_uint64), ("trained", c_uint32), ("reading", c_int)]
+    _fields_ = members("size source:text part:text seq_len lookahead stride batch steps pad_id trained:u32 "
+                       "reading:int")
 
 
 FOUND = CFUNCTYPE(c_int, c_void_p, POINTER(Place))
 
 
 class Cursor(Structure):
-    _fields_ = [("step", c_uint64), ("tokens", c_uint64), ("past", c_uint64 * 2), ("of", c_uint32 * 5)]
+    _fields_ = members("step tokens past of", past=c_uint64 * 2, of=c_uint32 * 5)
 
 
 class Stall(Structure):
-    _fields_ = [("size", c_size_t), ("step", c_uint64), ("calls", c_uint64), ("stalled", c_uint64),
-                ("wait_ns", c_uint64)]
+    _fields_ = members("size step calls stalled wait_ns")
 
 
 ALARM = CFUNCTYPE(None, c_void_p, POINTER(Stall))
@@ -194,147 +185,94 @@ EVENT = CFUNCTYPE(None, c_void_p, c_char_p, c_int)
 
 
 class LoaderOptions(Structure):
-    _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("resume", c_char_p), ("rows", c_uint64),
-                ("fields", c_uint32), ("mask_targets", c_uint32), ("device", c_char_p), ("threads", c_uint32),
-                ("read_ahead", c_uint32), ("ring_bytes", c_uint64), ("io_threads", c_uint32),
-                ("drop_behind", c_uint32), ("trust_files", c_uint32), ("alarm_percent", c_uint32),
-                ("alarm_calls", c_uint32), ("deadline_ns", c_uint64), ("trace", c_char_p), ("alarm", ALARM),
-                ("alarm_user", c_void_p), ("event", EVENT), ("event_user", c_void_p), ("balance", c_double),
-                ("context_rank", c_uint64), ("context_world", c_uint64), ("context_layout", c_uint32),
-                ("nodes", c_uint64)]
+    _fields_ = members("size rank world resume:text rows fields:u32 mask_targets:u32 device:text threads:u32 "
+                       "read_ahead:u32 ring_bytes io_threads:u32 drop_behind:u32 trust_files:u32 alarm_percent:u32 "
+                       "alarm_calls:u32 deadline_ns trace:text alarm alarm_user:at event event_user:at balance:double "
+                       "context_rank context_world context_layout:u32 nodes", alarm=ALARM, event=EVENT)
 
 
 class Out(Structure):
-    _fields_ = [("size", c_size_t), ("type", c_int), ("inputs", c_void_p), ("targets", c_void_p), ("labels", c_void_p),
-                ("targets_ahead", c_void_p), ("position_ids", c_void_p), ("document_ids", c_void_p),
-                ("loss_mask", c_void_p), ("rows", c_void_p), ("cu_seqlens", c_void_p),
-                ("source_ids", c_void_p), ("cu_seqlens_slice", c_void_p)]
+    _fields_ = members("size type:int inputs:at targets:at labels:at targets_ahead:at position_ids:at "
+                       "document_ids:at loss_mask:at rows:at cu_seqlens:at source_ids:at cu_seqlens_slice:at")
 
 
 class Batch(Structure):
-    _fields_ = [("size", c_size_t), ("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64),
-                ("real_rows", c_uint64), ("seq_len", c_uint64), ("tokens", c_uint64), ("last_in_step", c_int),
-                ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p), ("places", c_void_p),
-                ("documents", c_uint64), ("max_seqlen", c_uint64), ("cursor", Cursor), ("columns", c_uint64),
-                ("max_seqlen_slice", c_uint64)]
+    _fields_ = members("size step first_row count real_rows seq_len tokens last_in_step:int width:u32 row_tokens "
+                       "rows:at places:at documents max_seqlen cursor columns max_seqlen_slice", cursor=Cursor)
 
 
 class Stats(Structure):
-    _fields_ = [("size", c_size_t), ("batches", c_uint64), ("rows", c_uint64), ("padding", c_uint64),
-                ("tokens", c_uint64), ("epoch", c_uint64), ("waits", c_uint64), ("wait_ns", c_uint64),
-                ("wait_ns_largest", c_uint64), ("wait_histogram", c_uint64 * WAIT_BUCKETS), ("alarms", c_uint64),
-                ("ring_bytes", c_uint64), ("ring_slots", c_uint32), ("ring_ready", c_uint32),
-                ("ring_ready_lowest", c_uint32), ("reading", c_int), ("bytes", c_uint64), ("cold_reads", c_uint64),
-                ("probe_ns", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("timeouts", c_uint64),
-                ("device_bytes", c_uint64), ("late_copies", c_uint64), ("host_expanded", c_uint64),
-                ("excluded", c_uint64), ("excluded_rows", c_uint64), ("fetch_requests", c_uint64),
-                ("fetch_bytes", c_uint64), ("fetch_repeated", c_uint64), ("fetch_evicted", c_uint64),
-                ("fetch_storage_ns", c_uint64), ("fetch_transfer_ns", c_uint64), ("fetch_disk_ns", c_uint64)]
+    _fields_ = members("size batches rows padding tokens epoch waits wait_ns wait_ns_largest wait_histogram "
+                       "alarms ring_bytes ring_slots:u32 ring_ready:u32 ring_ready_lowest:u32 reading:int bytes "
+                       "cold_reads probe_ns io_threads io_reads timeouts device_bytes late_copies host_expanded "
+                       "excluded excluded_rows fetch_requests fetch_bytes fetch_repeated fetch_evicted "
+                       "fetch_storage_ns fetch_transfer_ns fetch_disk_ns", wait_histogram=c_uint64 * WAIT_BUCKETS)
 
 
 class SourceStats(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("rows", c_uint64), ("tokens", c_uint64), ("bytes", c_uint64),
-                ("epoch", c_uint64), ("draws", c_uint64), ("windows", c_uint64)]
+    _fields_ = members("size name:text rows tokens bytes epoch draws windows")
 
 
 class CudaInfo(Structure):
-    _fields_ = [("size", c_size_t), ("driver_version", c_int), ("devices", c_int), ("path", c_char * 256)]
+    _fields_ = members("size driver_version:int devices:int path", path=c_char * 256)
 
 
 class CudaDeviceInfo(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char * 128), ("capability_major", c_int), ("capability_minor", c_int),
-                ("numa_node", c_int), ("memory", c_uint64)]
+    _fields_ = members("size name capability_major:int capability_minor:int numa_node:int memory",
+                       name=c_char * 128)
 
 
 class LoaderDevice(Structure):
-    _fields_ = [("size", c_size_t), ("device", c_int), ("numa_node", c_int), ("kernel", c_int),
-                ("pinned_bytes", c_uint64), ("device_bytes", c_uint64), ("reason", c_char * 256),
-                ("coherent", c_int)]
+    _fields_ = members("size device:int numa_node:int kernel:int pinned_bytes device_bytes reason coherent:int",
+                       reason=c_char * 256)
 
 
 _P = c_void_p  # a handle, or any pointer
-_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
-    # name: (type of the result, types of the arguments); a status is an int. The arguments of functions that every
-    # batch calls have no types: their callers pass objects of ctypes, whose conversion would take most of the time.
-    "tokmap_version": (c_char_p, ()),
-    "tokmap_status_name": (c_char_p, (c_int,)),
-    "tokmap_status_text": (c_char_p, (c_int,)),
-    "tokmap_error_print": (c_char_p, (_P, c_char_p, c_size_t)),
-    "tokmap_dataset_open": (c_int, (_P, c_char_p, _P, _P)),
-    "tokmap_dataset_close": (None, (_P,)),
-    "tokmap_dataset_info": (c_int, (_P, _P)),
-    "tokmap_dataset_shard": (c_int, (_P, c_uint64, _P, _P)),
-    "tokmap_dataset_view": (c_int, (_P, c_uint64, c_uint64, _P, c_size_t, _P, _P)),
-    "tokmap_dataset_copy": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
-    "tokmap_dataset_mask": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
-    "tokmap_dataset_document": (c_int, (_P, c_uint64, _P, _P)),
-    "tokmap_dataset_document_at": (c_int, (_P, c_uint64, _P, _P)),
-    "tokmap_dataset_origin": (c_int, (_P, c_uint64, _P, _P)),
-    "tokmap_dataset_columns": (c_int, (_P, _P, c_size_t, _P, _P)),
-    "tokmap_dataset_column": (c_int, (_P, c_char_p, _P, _P)),
-    "tokmap_dataset_value": (c_int, (_P, c_uint64, c_char_p, _P, _P)),
-    "tokmap_writer_open": (c_int, (_P, c_char_p, _P, _P)),
-    "tokmap_writer_add": (c_int, (_P, _P, _P)),
-    "tokmap_writer_info": (c_int, (_P, _P)),
-    "tokmap_writer_about": (c_int, (_P, c_char_p, _P)),
-    "tokmap_writer_commit": (c_int, (_P, _P, _P)),
-    "tokmap_writer_abandon": (None, (_P,)),
-    "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),
-    "tokmap_dataset_index": (c_int, (_P, _P, _P, _P)),
-    "tokmap_run_open": (c_int, (_P, c_char_p, _P, _P)),
-    "tokmap_run_parse": (c_int, (_P, c_char_p, _P, _P)),
-    "tokmap_run_close": (None, (_P,)),
-    "tokmap_run_info": (c_int, (_P, _P)),
-    "tokmap_run_source": (c_int, (_P, c_uint64, _P)),
-    "tokmap_run_phase": (c_int, (_P, c_uint64, _P)),
-    "tokmap_run_phase_at": (c_uint64, (_P, c_uint64)),
-    "tokmap_run_share": (c_int, (_P, c_uint64, c_uint64, _P)),
-    "tokmap_run_drawn": (c_int, (_P, c_uint64, c_uint64, _P)),
-    "tokmap_run_excluded": (c_uint64, (_P, c_uint64, c_uint64)),
-    "tokmap_run_text": (c_char_p, (_P,)),
-    "tokmap_run_continue": (c_int, (_P, _P, c_uint64, c_char_p, _P)),
-    "tokmap_run_evaluation": (c_int, (_P, _P, _P, _P)),
-    "tokmap_run_delivers": (c_int, (_P, c_uint64)),
-    "tokmap_run_rows": (c_uint64, (_P, c_uint64)),
-    "tokmap_run_real_rows": (c_uint64, (_P, c_uint64)),
-    "tokmap_balance": (c_int, (c_uint64, c_uint64, c_uint64, _P, _P)),
-    "tokmap_run_locate": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
-    "tokmap_run_extents": (c_int, (_P, _P, _P, c_uint64, _P, _P)),
-    "tokmap_run_find": (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)),
-    "tokmap_cursor_print": (None, (_P, c_char_p)),
-    "tokmap_cursor_parse": (c_int, (_P, c_char_p, _P)),
-    "tokmap_run_cursor": (c_int, (_P, c_uint64, _P, _P)),
-    "tokmap_run_check_cursor": (c_int, (_P, _P, _P)),
-    "tokmap_loader_open": (c_int, (_P, _P, _P, _P)),
-    "tokmap_loader_wait": (c_int, None),
-    "tokmap_loader_next": (c_int, None),
-    "tokmap_loader_rewind": (c_int, (_P, _P)),
-    "tokmap_loader_repartition": (c_int, (_P, c_uint64, c_uint64, _P)),
-    "tokmap_loader_reload": (c_int, (_P, _P, _P)),
-    "tokmap_loader_flush": (c_int, (_P, _P)),
-    "tokmap_loader_source_stats": (c_int, (_P, c_uint64, _P)),
-    "tokmap_loader_prometheus": (c_int, (_P, c_char_p, _P, c_size_t, _P)),
-    "tokmap_loader_elements": (c_uint64, (_P,)),
-    "tokmap_loader_read": (c_int, (_P, _P, _P, c_uint64, _P, _P, _P)),
-    "tokmap_loader_rows": (c_uint64, (_P,)),
-    "tokmap_loader_calls_per_step": (c_uint64, (_P,)),
-    "tokmap_loader_cu_seqlens": (c_uint64, (_P,)),
-    "tokmap_loader_nodes": (c_uint64, (_P,)),
-    "tokmap_loader_close": (None, (_P,)),
-    "tokmap_loader_stats": (c_int, (_P, _P)),
-    "tokmap_loader_device": (c_int, (_P, _P)),
-    "tokmap_dlpack_deleter": (None, (_P,)),
-    "tokmap_dlpack_deleter_versioned": (None, (_P,)),
-    "tokmap_cuda_probe": (c_int, (_P, _P)),
-    "tokmap_cuda_device": (c_int, (c_int, _P, _P)),
-    "tokmap_cuda_memory_new": (c_int, (c_char_p, c_uint64, _P, _P)),
-    "tokmap_cuda_memory_free": (None, (c_char_p, _P)),
-    "tokmap_cuda_memory_read": (c_int, (c_char_p, _P, _P, c_uint64, _P, _P)),
-    "tokmap_cuda_stream_new": (c_int, (c_char_p, _P, _P)),
-    "tokmap_cuda_stream_free": (None, (c_char_p, _P)),
-    "tokmap_cuda_stream_wait": (c_int, (c_char_p, _P, _P, _P)),
-    "tokmap_cuda_stream_synchronize": (c_int, (c_char_p, _P, _P)),
-}
+# The functions by the type of their result and the types of their arguments; a status is an int. The arguments of
+# functions that every batch calls have no types: their callers pass objects of ctypes, whose conversion would take most
+# of the time.
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {name: types for types, names in {
+    (c_char_p, ()): "tokmap_version",
+    (c_char_p, (c_int,)): "tokmap_status_name tokmap_status_text",
+    (c_char_p, (_P, c_char_p, c_size_t)): "tokmap_error_print",
+    (c_int, (_P, c_char_p, _P, _P)): "tokmap_dataset_open tokmap_dataset_column tokmap_writer_open tokmap_run_open "
+                                     "tokmap_run_parse",
+    (None, (_P,)): "tokmap_dataset_close tokmap_writer_abandon tokmap_run_close tokmap_loader_close "
+                   "tokmap_dlpack_deleter tokmap_dlpack_deleter_versioned",
+    (c_int, (_P, _P)): "tokmap_dataset_info tokmap_writer_info tokmap_run_info tokmap_loader_rewind "
+                       "tokmap_loader_flush tokmap_loader_stats tokmap_loader_device tokmap_cuda_probe",
+    (c_int, (_P, c_uint64, _P, _P)): "tokmap_dataset_shard tokmap_dataset_document tokmap_dataset_document_at "
+                                     "tokmap_dataset_origin tokmap_run_cursor",
+    (c_int, (_P, c_uint64, c_uint64, _P, c_size_t, _P, _P)): "tokmap_dataset_view",
+    (c_int, (_P, c_uint64, c_uint64, _P, _P)): "tokmap_dataset_copy tokmap_dataset_mask tokmap_run_locate",
+    (c_int, (_P, _P, c_size_t, _P, _P)): "tokmap_dataset_columns",
+    (c_int, (_P, c_uint64, c_char_p, _P, _P)): "tokmap_dataset_value",
+    (c_int, (_P, _P, _P)): "tokmap_writer_add tokmap_writer_commit tokmap_run_check_cursor tokmap_loader_reload",
+    (c_int, (_P, c_char_p, _P)): "tokmap_writer_about tokmap_cursor_parse",
+    (c_int, (_P, _P, _P, _P)): "tokmap_dataset_verify tokmap_dataset_index tokmap_run_evaluation tokmap_loader_open",
+    (c_int, (_P, c_uint64, _P)): "tokmap_run_source tokmap_run_phase tokmap_loader_source_stats",
+    (c_uint64, (_P, c_uint64)): "tokmap_run_phase_at tokmap_run_rows tokmap_run_real_rows",
+    (c_int, (_P, c_uint64, c_uint64, _P)): "tokmap_run_share tokmap_run_drawn tokmap_loader_repartition",
+    (c_uint64, (_P, c_uint64, c_uint64)): "tokmap_run_excluded",
+    (c_char_p, (_P,)): "tokmap_run_text",
+    (c_int, (_P, _P, c_uint64, c_char_p, _P)): "tokmap_run_continue",
+    (c_int, (_P, c_uint64)): "tokmap_run_delivers",
+    (c_int, (c_uint64, c_uint64, c_uint64, _P, _P)): "tokmap_balance",
+    (c_int, (_P, _P, _P, c_uint64, _P, _P)): "tokmap_run_extents",
+    (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)): "tokmap_run_find",
+    (None, (_P, c_char_p)): "tokmap_cursor_print",
+    (c_int, None): "tokmap_loader_wait tokmap_loader_next",
+    (c_int, (_P, c_char_p, _P, c_size_t, _P)): "tokmap_loader_prometheus",
+    (c_uint64, (_P,)): "tokmap_loader_elements tokmap_loader_rows tokmap_loader_calls_per_step "
+                       "tokmap_loader_cu_seqlens tokmap_loader_nodes",
+    (c_int, (_P, _P, _P, c_uint64, _P, _P, _P)): "tokmap_loader_read",
+    (c_int, (c_int, _P, _P)): "tokmap_cuda_device",
+    (c_int, (c_char_p, c_uint64, _P, _P)): "tokmap_cuda_memory_new",
+    (None, (c_char_p, _P)): "tokmap_cuda_memory_free tokmap_cuda_stream_free",
+    (c_int, (c_char_p, _P, _P, c_uint64, _P, _P)): "tokmap_cuda_memory_read",
+    (c_int, (c_char_p, _P, _P)): "tokmap_cuda_stream_new tokmap_cuda_stream_synchronize",
+    (c_int, (c_char_p, _P, _P, _P)): "tokmap_cuda_stream_wait",
+}.items() for name in names.split()}
 
 _SONAME = "libtokmap.so." + __version__.split(".")[0]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from array import array
-from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import Structure, c_char_p, c_int, c_uint64, c_void_p
 
 from .errors import ArgumentError
 from .handles import Handle, as_method, new
-from ._library import library_path, load
+from ._library import library_path, load, members
 from ._memory import elements
 from ._version import __version__
 
@@ -24,63 +24,54 @@ SPECIALS = ("text", "recognize", "error")
 
 
 class TokenizerOptions(Structure):
-    _fields_ = [("size", c_size_t), ("special", c_int), ("pattern", c_char_p), ("pattern_regex", c_char_p),
-                ("special_tokens", c_char_p), ("cache", c_uint32), ("cut_as", c_char_p),
-                ("lower_case", c_char_p)]
+    _fields_ = members("size special:int pattern:text pattern_regex:text special_tokens:text cache:u32 "
+                       "cut_as:text lower_case:text")
 
 
 class TokenizerInfo(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("form", c_char_p), ("scanner", c_char_p), ("note", c_char_p),
-                ("vocabulary", c_uint64), ("eod_id", c_uint64), ("bos_id", c_uint64), ("added", c_uint64),
-                ("specials", c_uint64), ("fingerprint", c_uint8 * 16)]
+    _fields_ = members("size name:text form:text scanner:text note:text vocabulary eod_id bos_id added specials "
+                       "fingerprint:id")
 
 
 class Encoded(Structure):
-    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("room", c_uint64), ("count", c_uint64), ("type", c_int),
-                ("begins", c_void_p), ("ends", c_void_p)]
+    _fields_ = members("size ids:at room count type:int begins:at ends:at")
 
 
 class Text(Structure):
-    _fields_ = [("bytes", c_char_p), ("count", c_uint64)]
+    _fields_ = members("bytes:text count")
 
 
 class Texts(Structure):
-    _fields_ = [("size", c_size_t), ("count", c_uint64), ("texts", c_void_p), ("data", c_void_p),
-                ("offsets32", c_void_p), ("offsets64", c_void_p), ("views", c_void_p), ("view_buffers", c_void_p),
-                ("view_buffer_bytes", c_void_p), ("view_buffer_count", c_uint64)]
+    _fields_ = members("size count texts:at data:at offsets32:at offsets64:at views:at view_buffers:at "
+                       "view_buffer_bytes:at view_buffer_count")
 
 
 class EncodeOptions(Structure):
-    _fields_ = [("size", c_size_t), ("threads", c_uint32), ("keep_going", c_uint32), ("offsets", c_uint32),
-                ("bos_id", c_uint64), ("eod_id", c_uint64)]
+    _fields_ = members("size threads:u32 keep_going:u32 offsets:u32 bos_id eod_id")
 
 
 class Ids(Structure):
-    _fields_ = [("size", c_size_t), ("count", c_uint64), ("ids", c_void_p), ("type", c_int), ("ends", c_void_p)]
+    _fields_ = members("size count ids:at type:int ends:at")
 
 
 class DecodeOptions(Structure):
-    _fields_ = [("size", c_size_t), ("threads", c_uint32), ("specials", c_uint32), ("resumed", c_uint32)]
+    _fields_ = members("size threads:u32 specials:u32 resumed:u32")
 
 
 class BatchInfo(Structure):
-    _fields_ = [("size", c_size_t), ("documents", c_uint64), ("ids", c_uint64), ("bytes", c_uint64),
-                ("failed", c_uint64), ("largest", c_uint64)]
+    _fields_ = members("size documents ids bytes failed largest")
 
 
 class BatchOut(Structure):
-    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("type", c_int), ("text", c_void_p),
-                ("document_ends", c_void_p), ("begins", c_void_p), ("ends", c_void_p), ("statuses", c_void_p)]
+    _fields_ = members("size ids:at type:int text:at document_ends:at begins:at ends:at statuses:at")
 
 
 class AddedToken(Structure):
-    _fields_ = [("size", c_size_t), ("text", c_void_p), ("bytes", c_uint64), ("id", c_uint64), ("special", c_uint32),
-                ("flags", c_uint32)]
+    _fields_ = members("size text:at bytes id special:u32 flags:u32")
 
 
 class Decoded(Structure):
-    _fields_ = [("size", c_size_t), ("text", c_void_p), ("room", c_uint64), ("specials", c_uint32),
-                ("resumed", c_uint32), ("bytes", c_uint64)]
+    _fields_ = members("size text:at room specials:u32 resumed:u32 bytes")
 
 
 _P = c_void_p  # a handle, or any pointer

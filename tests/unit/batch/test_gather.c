@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "batch/copy.h"
@@ -368,6 +369,59 @@ static void what_was_given_up_is_not_in_a_row(void **unused)
     made_free(&made);
 }
 
+/* What gather_prefetch() has found serves the row that comes next, but not once pages are forgotten, in a child after
+ * fork(), or when a look at the file is due, which finds it cut. */
+static void what_was_prefetched_is_known_until_pages_are_forgotten(void **unused)
+{
+    enum { ROW = 301 };
+    (void)unused;
+    const uint64_t size = 9000;
+    const struct tokmap_extent here = {600, ROW}, next = {5000, ROW};
+    int32_t inputs[ROW], targets[ROW];
+    const struct gather_outputs outputs = {.pair = pair16, .seq_len = ROW - 1, .inputs = inputs, .targets = targets};
+    struct made made;
+    uint16_t row[ROW];
+    bool cold = false, done = false;
+    made_new(&made, folder, "prefetched", 2, 50257, &size, 1);
+    struct reader reader = open_reader(made.name, TOKMAP_READ_MAPPED, ROW);
+    set_warm(&reader, true);
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < 40 && !(done && i); i++) {
+            begin(&reader, 8);
+            prefetch(&reader, here.first_token);
+            prefetch(&reader, next.first_token);
+            assert_int_equal(gather_direct(reader.gather, &here, 1, &outputs, &done, NULL), TOKMAP_OK);
+            if (!done)
+                assert_int_equal(gather_window(&reader, here.first_token, row, &cold, NULL), TOKMAP_OK);
+        }
+        assert_true(done);
+        for (uint64_t i = 0; i + 1 < ROW; i++)
+            assert_int_equal(targets[i], made_token(&made, here.first_token + i + 1));
+        begin(&reader, 8);
+        prefetch(&reader, here.first_token);
+        prefetch(&reader, next.first_token);
+        if (turn == 0)
+            residency_forget(&reader.residency->sources[0]);
+        const pid_t child = turn == 1 ? fork() : -1;
+        if (turn == 2) {
+            reader.residency->shared.look++;
+            assert_int_equal(truncate(made.bin[0], 1300), 0);
+        }
+        const enum tokmap_status status = gather_direct(reader.gather, &here, 1, &outputs, &done, NULL);
+        if (child == 0)
+            _exit(status || done);
+        assert_int_equal(status, turn == 2 ? TOKMAP_ERROR_TRUNCATED : TOKMAP_OK);
+        assert_true(status || done == (turn == 1));
+        if (turn == 1) {
+            int how = -1;
+            assert_int_equal(waitpid(child, &how, 0), child);
+            assert_int_equal(how, 0);
+        }
+    }
+    close_reader(&reader);
+    made_free(&made);
+}
+
 /* ---- ids ---- */
 
 /* The token at 1234 of the second shard is 20000. */
@@ -627,6 +681,7 @@ int main(void)
         cmocka_unit_test(every_window_has_the_tokens_of_the_dataset),
         cmocka_unit_test(a_direct_row_is_the_row),
         cmocka_unit_test(what_was_given_up_is_not_in_a_row),
+        cmocka_unit_test(what_was_prefetched_is_known_until_pages_are_forgotten),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_named),
         cmocka_unit_test(unchecked_delivers_any_id),
         cmocka_unit_test(a_truncated_file_is_a_status_and_can_be_restored),

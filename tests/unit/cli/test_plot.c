@@ -161,11 +161,10 @@ static void labels_are_no_commands(void **state)
     struct tokmap_error error = {0};
     gnuplot_needed();
     for (size_t i = 0; i < HOSTILE; i++)
-        points[i] =
-            (struct cli_plot_point){.label = hostile[i], .x = (double)i, .y = (double)i + 1, .low = 0, .high = 99};
+        points[i] = (struct cli_plot_point){.label = hostile[i], .y = (double)i + 1, .low = 0, .high = 99};
     (void)unlink(mark);
-    for (int kind = CLI_PLOT_BARS; kind <= CLI_PLOT_LINES; kind++)
-        for (size_t i = (size_t)kind; i < HOSTILE; i += 3) { /* the labels are all of them in each picture */
+    for (int kind = CLI_PLOT_BARS; kind <= CLI_PLOT_COLUMNS; kind++)
+        for (size_t i = (size_t)kind; i < HOSTILE; i += 2) { /* the labels are all of them in each picture */
             const struct cli_plot_series series[] = {{hostile[i], points, HOSTILE, CLI_PLOT_COLOR_OURS, false},
                                                      {hostile[i], points, HOSTILE, CLI_PLOT_COLOR_NEXT, true}};
             struct cli_plot plot = plot_of((enum cli_plot_kind)kind, series, kind == CLI_PLOT_BARS ? 1 : 2);
@@ -237,16 +236,16 @@ static void strange_values(void **state)
         {(double)NAN, (double)INFINITY}, {-1, 0}, {0, 0}, {1e300, -1e300}, {1e-300, 1}, {5, 5}};
     gnuplot_needed();
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-        for (int kind = CLI_PLOT_BARS; kind <= CLI_PLOT_LINES; kind++)
+        for (int kind = CLI_PLOT_BARS; kind <= CLI_PLOT_COLUMNS; kind++)
             for (int log = 0; log < 2; log++) {
                 const struct cli_plot_point points[] = {
-                    {.label = "a", .x = 1, .y = values[i][0], .low = -(double)INFINITY, .high = (double)NAN},
-                    {.label = "b", .x = 2, .y = values[i][1], .low = values[i][1], .high = values[i][1]}};
+                    {.label = "a", .y = values[i][0], .low = -(double)INFINITY, .high = (double)NAN},
+                    {.label = "b", .y = values[i][1], .low = values[i][1], .high = values[i][1]}};
                 const struct cli_plot_series series[] = {{"s", points, 2, CLI_PLOT_COLOR_NEXT, false}};
                 struct cli_plot plot = plot_of((enum cli_plot_kind)kind, series, 1);
                 struct tokmap_error error = {0};
                 struct bytes_buffer picture = {0};
-                plot.log_x = plot.log_y = log;
+                plot.log_y = log;
                 if (cli_plot_render(&plot, CLI_PLOT_SVG, &picture, &error))
                     fail_msg("values %zu, kind %d, log %d: %s", i, kind, log, error.message);
                 assert_true(contains(&picture, "</svg>"));

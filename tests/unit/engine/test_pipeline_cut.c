@@ -43,7 +43,7 @@ static void open_tokenizer(const struct tokmap_tokenizer_options *options)
     struct tokmap_error error;
     if (vocabulary_open(&tokenizer, path, options, &error))
         fail_msg("%s", error.message);
-    tokenizer_info(tokenizer, &info);
+    info = info_of_tokenizer(tokenizer);
     assert_int_equal(tokenizer_state_new(&encoder, tokenizer, &error), TOKMAP_OK);
 }
 

@@ -52,13 +52,12 @@ static void test_widen(void **state)
 static void test_open(void **state)
 {
     struct tokenizer *tokenizer;
-    struct tokenizer_info info;
     struct tokmap_error error;
     assert_int_equal(vocabulary_open(&tokenizer, "gpt2.tiktoken", NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_null(tokenizer);
     assert_non_null(strstr(error.message, "there is no file or folder of this name; name a vocabulary file"));
     assert_int_equal(vocabulary_open(&tokenizer, "bytes", NULL, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_string_equal(info.name, "bytes");
     assert_int_equal(info.vocabulary, 257);
     assert_int_equal(info.width, 2);

@@ -310,6 +310,60 @@ static void the_probe_finds_slow_storage(void **unused)
     tokmap_run_close(run);
 }
 
+/* Where threads read, a page is compared once, and again when its file has changed: one byte that is changed after some
+ * passes is found in either reading, and named. */
+static void a_change_of_slow_storage_is_found(void **unused)
+{
+    (void)unused;
+    const enum tokmap_reading readings[] = {TOKMAP_READ_MAPPED, TOKMAP_READ_PREAD};
+    const uint64_t at = 5000 * 2, page = 8192;
+    for (int i = 0; i < 2; i++) {
+        struct simple_run how = SIMPLE_RUN_INIT;
+        struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        struct tokmap_error error = {0};
+        struct tokmap_loader *loader;
+        struct tokmap_run *run;
+        enum tokmap_status status = TOKMAP_OK;
+        uint8_t byte;
+        size_t got;
+        int file;
+        how.data = made.name;
+        how.seq_len = 64;
+        how.batch = 8;
+        how.passes = 100;
+        how.reading = readings[i];
+        assert_int_equal(simple_run_open(&run, &how, &error), TOKMAP_OK);
+        options.fields = 0;
+        options.io_threads = 3;
+        __atomic_store_n(&delayed, 1, __ATOMIC_SEQ_CST);
+        assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+        __atomic_store_n(&delayed, 0, __ATOMIC_SEQ_CST);
+        assert_int_equal(stats_of(loader).io_threads, 3);
+        for (int step = 0; step < 200; step++) /* eight passes */
+            take_step(loader);
+        os_sleep_ns(20 * MS); /* the clock of file systems ticks every few milliseconds */
+        assert_int_equal(os_open(made.bin[0], OS_WRITE_OPEN, &file), 0);
+        assert_int_equal(os_pread(file, &byte, 1, at, &got), 0);
+        byte ^= 1;
+        assert_int_equal(os_pwrite(file, &byte, 1, at), 0);
+        os_sleep_ns(2 * MS); /* batches that begin within a millisecond share a look at the files */
+        for (int step = 0; step < 50 && !status; step++)
+            status = tokmap_loader_next(loader, NULL, NULL, &batch, &error);
+        assert_int_equal(status, TOKMAP_ERROR_CORRUPT);
+        assert_string_equal(error.path, made.bin[0]);
+        assert_int_equal(error.offset, page);
+        byte ^= 1;
+        assert_int_equal(os_pwrite(file, &byte, 1, at), 0);
+        os_close(file);
+        os_sleep_ns(2 * MS);
+        for (int step = 0; step < 50; step++)
+            take_step(loader);
+        tokmap_loader_close(loader);
+        tokmap_run_close(run);
+    }
+}
+
 /* next() reports the file and what to do, and delivers the same rows when the storage has recovered. Closing a loader
  * whose reads hang does not wait. */
 static void a_loader_survives_a_hang(void **unused)
@@ -434,8 +488,8 @@ static void hashes_that_hang_miss_the_deadline(void **unused)
         options.fields = 0;
         options.threads = threads;
         options.deadline_ns = 30 * MS;
+        hang(true); /* before a producer reads the hashes, which are kept */
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-        hang(true);
         while (!(status = tokmap_loader_next(loader, NULL, NULL, &batch, &error)))
             assert_int_equal(batch.step, next++); /* that were in the ring */
         assert_int_equal(status, TOKMAP_ERROR_TIMEOUT);
@@ -464,6 +518,7 @@ int main(void)
         cmocka_unit_test(closing_does_not_wait),
         cmocka_unit_test(reads_ahead_are_taken),
         cmocka_unit_test(the_probe_finds_slow_storage),
+        cmocka_unit_test(a_change_of_slow_storage_is_found),
         cmocka_unit_test(a_loader_survives_a_hang),
         cmocka_unit_test(a_mask_that_hangs_misses_the_deadline),
     };

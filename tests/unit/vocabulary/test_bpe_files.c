@@ -54,14 +54,13 @@ static int write_files(void **state)
 static void check_and_close(struct tokenizer *tokenizer)
 {
     struct tokenizer_state *own;
-    struct tokenizer_info info;
     struct tokmap_error error;
     const struct tokmap_text document = {"abcab", 5};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint16_t ids[8];
     uint64_t end;
     struct tokenizer_out out = {.tokens = ids, .capacity = 8, .ends = &end};
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.vocabulary, 259);
     assert_int_equal(info.eod_id, 258);
     assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
@@ -302,7 +301,7 @@ static void clip(void **state)
     check_ids(merges_path, "  ABC\n a aba", (const uint16_t[]){513, 320, 512, 320}, 4);
     check_ids(ids_path, "abc", wanted, 1);
     assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    info = info_of_tokenizer(tokenizer);
     assert_true(info.eod_id == 515 && info.bos_id == 514);
     assert_non_null(strstr(info.note, "as CLIP does"));
     tokenizer_close(tokenizer);
@@ -311,7 +310,7 @@ static void clip(void **state)
         write_file(config,
                    fast ? "{\"tokenizer_class\": \"CLIPTokenizerFast\"}" : "{\"tokenizer_class\": \"CLIPTokenizer\"}");
         assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
-        tokenizer_info(tokenizer, &info);
+        info = info_of_tokenizer(tokenizer);
         assert_null(info.note);
         tokenizer_close(tokenizer);
     }
@@ -321,7 +320,7 @@ static void clip(void **state)
     snprintf(path, sizeof path, "%s/bpe_simple_vocab_16e6.txt", folder);
     write_file(path, "\"bpe_simple_vocab_16e6.txt#version: 0.2\na b\nab c</w>\n");
     assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    info = info_of_tokenizer(tokenizer);
     assert_non_null(strstr(info.note, "CLIP's own code first repairs text with ftfy"));
     tokenizer_close(tokenizer);
     check_ids(path, "  ABC\n a aba", (const uint16_t[]){513, 320, 512, 320}, 4);
@@ -350,12 +349,11 @@ static void a_mark_alone(void **state)
 {
     static char ids[sizeof ids_text + 32];
     struct tokenizer *tokenizer;
-    struct tokenizer_info info;
     struct tokmap_error error;
     snprintf(ids, sizeof ids, "%.*s, \"a</w>\": 259}", (int)strlen(ids_text) - 1, ids_text);
     write_file(ids_path, ids);
     assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.vocabulary, 260);
     assert_true(!info.note || !strstr(info.note, "words as in BERT"));
     tokenizer_close(tokenizer);
@@ -383,7 +381,7 @@ static void clip_uses_some_merges(void **state)
     write_file(path, text);
     if (vocabulary_open(&tokenizer, path, NULL, &error))
         fail_msg("%s", error.message);
-    tokenizer_info(tokenizer, &info);
+    info = info_of_tokenizer(tokenizer);
     assert_true(info.vocabulary == 49408 && info.bos_id == 49406 && info.eod_id == 49407);
     tokenizer_close(tokenizer);
     assert_int_equal(os_unlink(path), 0);

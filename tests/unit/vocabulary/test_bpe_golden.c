@@ -30,9 +30,8 @@ static struct tokenizer_state *states[VOCABULARIES];
 
 static uint32_t *encode(size_t which, const char *text, size_t bytes, size_t *count)
 {
-    struct tokenizer_info info;
     struct tokmap_error error;
-    tokenizer_info(tokenizers[which], &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizers[which]);
     const struct tokmap_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint64_t end;

@@ -80,7 +80,7 @@ static enum tokmap_status open_path(const char *path)
     close_all();
     const enum tokmap_status status = vocabulary_open_reported(&tokenizer, path, NULL, found, &error);
     if (!status)
-        tokenizer_info(tokenizer, &info);
+        info = info_of_tokenizer(tokenizer);
     return status;
 }
 
@@ -229,9 +229,8 @@ static void ends(void **state)
     warns("tokenizer_config.json names the eos_token '<end>', which counts, but the post-processor of tokenizer.json "
           "puts [A] before and [B] after");
     struct tokenizer *shared;
-    struct tokenizer_info of_shared;
     assert_int_equal(tokenizer_share(&shared, tokenizer, TOKMAP_SPECIAL_RECOGNIZE, &error), TOKMAP_OK);
-    tokenizer_info(shared, &of_shared);
+    const struct tokenizer_info of_shared = info_of_tokenizer(shared);
     assert_int_equal(of_shared.eod_id, 5);
     tokenizer_close(shared);
 }
@@ -539,7 +538,7 @@ static enum tokmap_status open_ranks(void)
     close_all();
     const enum tokmap_status status = vocabulary_open_reported(&tokenizer, inside, &options, found, &error);
     if (!status)
-        tokenizer_info(tokenizer, &info);
+        info = info_of_tokenizer(tokenizer);
     return status;
 }
 

@@ -117,9 +117,8 @@ static void open_all(void **state)
 /* Encodes a text, in parts of about `part` bytes if that is not 0. Returns NULL if the text cannot be encoded. */
 static void *encode(const struct row *row, int special, const char *text, size_t bytes, size_t part, size_t *count)
 {
-    struct tokenizer_info info;
     struct tokmap_error error;
-    tokenizer_info(row->tokenizers[special], &info);
+    const struct tokenizer_info info = info_of_tokenizer(row->tokenizers[special]);
     uint64_t end, room = (bytes + 16) * info.ids_per_byte_most;
     char *ids = malloc(room * info.width);
     assert_non_null(ids);
@@ -159,8 +158,7 @@ static uint32_t id_at(const struct tokenizer_info *info, const void *ids, size_t
 
 static void print_ids(const struct row *row, int special, const char *what, const void *ids, size_t count, bool stored)
 {
-    struct tokenizer_info info;
-    tokenizer_info(row->tokenizers[special], &info);
+    struct tokenizer_info info = info_of_tokenizer(row->tokenizers[special]);
     print_message("  %s", what);
     for (size_t i = 0; ids && i < count && i < 60; i++)
         print_message(" %u", stored ? ((const uint32_t *)ids)[i] : id_at(&info, ids, i));
@@ -180,9 +178,8 @@ typedef bool check_text(const struct row *row, const struct golden *golden, bool
 
 static bool contains(const struct tokenizer *tokenizer, const char *text, size_t bytes)
 {
-    struct tokenizer_info info;
     struct tokmap_added_token added;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     for (uint64_t i = 0; i < info.added; i++) {
         tokenizer_added_at(tokenizer, i, &added);
         for (size_t at = 0; added.special && added.bytes && at + added.bytes <= bytes; at++)
@@ -242,11 +239,10 @@ static void check_all(check_text *check, const char *what)
 
 static bool ids_equal(const struct row *row, const struct golden *golden, bool show, size_t part)
 {
-    struct tokenizer_info info;
     size_t count;
     void *ids = encode(row, golden->special, golden->text, golden->bytes, part, &count);
     bool equal = !ids == !golden->expected && (!ids || count == golden->count);
-    tokenizer_info(row->tokenizers[golden->special], &info);
+    struct tokenizer_info info = info_of_tokenizer(row->tokenizers[golden->special]);
     for (size_t i = 0; equal && ids && i < count; i++)
         equal = id_at(&info, ids, i) == golden->expected[i];
     if (!equal && show) {
@@ -266,8 +262,7 @@ static bool whole(const struct row *row, const struct golden *golden, bool show)
 
 static bool in_parts(const struct row *row, const struct golden *golden, bool show)
 {
-    struct tokenizer_info info;
-    tokenizer_info(row->tokenizers[golden->special], &info);
+    const struct tokenizer_info info = info_of_tokenizer(row->tokenizers[golden->special]);
     return !info.cuts || !golden->expected || (ids_equal(row, golden, show, 1) && ids_equal(row, golden, show, 7));
 }
 
@@ -298,12 +293,11 @@ static bool offsets(const struct row *row, const struct golden *golden, bool sho
 
 static bool decoded(const struct row *row, const struct golden *golden, bool show)
 {
-    struct tokenizer_info info;
     struct tokmap_error error = {0};
     bool good = true;
     size_t count;
     const struct tokenizer *tokenizer = row->tokenizers[golden->special];
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     char *ids = encode(row, golden->special, golden->text, golden->bytes, 0, &count);
     for (int specials = 0; good && ids && specials < 2; specials++) {
         struct text_buffer once = {0}, parts = {0};
@@ -351,13 +345,12 @@ static void strings_decoded(void **state)
  * ids as little-endian 32-bit integers. */
 static void check_file(const struct row *row, char **field)
 {
-    struct tokenizer_info info;
     char path[1024], hex[65];
     size_t bytes, count;
     snprintf(path, sizeof path, "%s/%s", data, field[2]);
     char *text = reference_read(path, &bytes);
     assert_non_null(text);
-    tokenizer_info(row->tokenizers[0], &info);
+    struct tokenizer_info info = info_of_tokenizer(row->tokenizers[0]);
     for (size_t part = 0; part < 200000; part += 100000) {
         if (part && !info.cuts)
             continue;

@@ -222,12 +222,11 @@ static void deep(void **state)
 static size_t encode(const struct tokenizer *tokenizer, const char *text, uint32_t *ids, enum tokmap_status expected)
 {
     struct tokenizer_state *own;
-    struct tokenizer_info info;
     struct tokmap_error error;
     uint64_t end;
     const struct tokmap_text document = {text, strlen(text)};
     const struct tokenizer_batch batch = {&document, 1, false, false};
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     struct tokenizer_out out = {.capacity = document.count * info.ids_per_byte_most, .ends = &end};
     out.tokens = malloc(out.capacity * info.width + 1);
     assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
@@ -431,7 +430,6 @@ static void frame(void **state)
 {
     struct parts parts = SOUND;
     struct tokenizer *tokenizer;
-    struct tokenizer_info info;
     struct tokmap_error error;
     parts.post_processor =
         "{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"x\":{\"id\":\"x\",\"ids\":[5],\"tokens\":"
@@ -439,7 +437,7 @@ static void frame(void **state)
         "{\"id\":\"x\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":"
         "{\"id\":\"y\",\"type_id\":0}}]}";
     assert_int_equal(open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.bos_id, 5);
     assert_int_equal(info.eod_id, 6);
     tokenizer_close(tokenizer);
@@ -467,13 +465,12 @@ static void truncation_and_padding(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct parts parts = SOUND;
         struct tokenizer *tokenizer;
-        struct tokenizer_info info;
         struct tokmap_error error = {0};
         parts.truncation = cases[i].truncation;
         parts.padding = cases[i].padding;
         if (open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error))
             fail_msg("case %zu: %s", i, error.message);
-        tokenizer_info(tokenizer, &info);
+        const struct tokenizer_info info = info_of_tokenizer(tokenizer);
         assert_int_equal(info.note != NULL, cases[i].note != NULL);
         if (info.note && !strstr(info.note, cases[i].note))
             fail_msg("case %zu: the note is '%s'", i, info.note);

@@ -50,10 +50,9 @@ static struct tokenizer_state *states[VOCABULARIES][2];
 
 static uint32_t *encode(size_t which, int special, const char *text, size_t bytes, size_t *count)
 {
-    struct tokenizer_info info;
     struct tokmap_error error;
     const struct tokenizer *tokenizer = tokenizers[which][special];
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     const struct tokmap_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     const uint64_t room = bytes * info.ids_per_byte_most;
@@ -206,11 +205,10 @@ static void fingerprint(const char *name, enum tokmap_special special, uint8_t i
     char path[1024];
     struct tokmap_error error;
     struct tokenizer *tokenizer;
-    struct tokenizer_info info;
     const struct tokmap_tokenizer_options options = {.special = special};
     snprintf(path, sizeof path, "%s/vocab/%s", data, name);
     assert_int_equal(vocabulary_open(&tokenizer, path, &options, &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     memcpy(into, info.fingerprint, 16);
     tokenizer_close(tokenizer);
 }

@@ -54,10 +54,9 @@ static double seconds(void)
  * without a token. */
 static void encode(const struct tokenizer *tokenizer, const char *name, const char *atom)
 {
-    struct tokenizer_info info;
     struct tokmap_error error = {0};
     struct tokenizer_state *state;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     /* A vocabulary that makes texts grow says so, and the memory for ids is the caller's. */
     const size_t bytes = strlen(atom), growth = info.ids_per_byte_most / 16 + 1;
     const size_t count = text_bytes() / growth / bytes + 1;

@@ -303,9 +303,8 @@ static void settings(void **state)
 
 static void fingerprint_of(bool recognize, uint8_t into[16], uint64_t *count)
 {
-    struct tokenizer_info info;
     struct tokenizer *tokenizer = open_inside(recognize);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     memcpy(into, info.fingerprint, 16);
     *count = info.vocabulary;
     tokenizer_close(tokenizer);

@@ -58,14 +58,13 @@ static void good_files(void **state)
         struct tokmap_error error;
         struct tokenizer *tokenizer;
         struct tokenizer_state *own;
-        struct tokenizer_info info;
         const size_t bytes = make_file(text, ends[i]);
         assert_true(rank_file_is(text, bytes));
         assert_int_equal(open_ranks(&tokenizer, text, bytes, NULL, &error), TOKMAP_ERROR_ARGUMENT);
         assert_int_equal(open_ranks(&tokenizer, text, bytes, "gpt3", &error), TOKMAP_ERROR_ARGUMENT);
         /* The last line needs no newline. */
         assert_int_equal(open_ranks(&tokenizer, text, bytes - 1, "gpt2", &error), TOKMAP_OK);
-        tokenizer_info(tokenizer, &info);
+        const struct tokenizer_info info = info_of_tokenizer(tokenizer);
         assert_int_equal(info.vocabulary, 258);
         assert_int_equal(info.width, 2);
         assert_int_equal(info.eod_id, TOKMAP_NO_ID);
@@ -180,13 +179,12 @@ static void empty_token(void **state)
 {
     struct tokmap_error error;
     struct tokenizer *tokenizer;
-    struct tokenizer_info info;
     struct rank_file file;
     size_t bytes = make_file(text, "\n");
     const size_t sound = bytes;
     bytes += (size_t)sprintf(text + bytes, "= 258\n");
     assert_int_equal(open_ranks(&tokenizer, text, bytes, "gpt2", &error), TOKMAP_OK);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.vocabulary, 259);
     tokenizer_close(tokenizer);
     assert_int_equal(ranks_read(&file, "test", text, bytes, &error), TOKMAP_OK);

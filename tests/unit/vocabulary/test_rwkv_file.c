@@ -44,7 +44,7 @@ static void check(const char *more, const char *document, size_t bytes, const ch
     struct tokenizer_out out = {.tokens = ids, .capacity = 64, .ends = &end};
     if (rwkv_file_open(&tokenizer, "rwkv.txt", text, make(more), &options, &error))
         fail_msg("%s: %s", more, error.message);
-    tokenizer_info(tokenizer, &info);
+    info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.eod_id, 0);
     assert_int_equal(tokenizer_special(tokenizer, "endoftext"), 0);
     assert_int_equal(tokenizer_state_new(&state, tokenizer, &error), TOKMAP_OK);

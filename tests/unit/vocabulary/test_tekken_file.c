@@ -76,12 +76,11 @@ static void the_file_is_sound(void **unused)
     char path[600];
     struct tokenizer *tokenizer = NULL;
     struct tokmap_error error = {0};
-    struct tokenizer_info info;
     (void)snprintf(path, sizeof path, "%s/sound.json", folder);
     write_file(path, "\"config\"", "\"config\"");
     if (vocabulary_open(&tokenizer, path, NULL, &error))
         fail_msg("%s", error.message);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.vocabulary, 258);
     assert_int_equal(info.eod_id, 1);
     tokenizer_close(tokenizer);

@@ -213,8 +213,7 @@ static void small(void **state)
 {
     write_parts(&sound);
     struct tokenizer *tokenizer = opened(TOKMAP_SPECIAL_RECOGNIZE);
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.eod_id, 3);
     assert_int_equal(info.bos_id, 2);
     assert_int_equal(info.ids_per_byte_most, 1);
@@ -318,7 +317,7 @@ static void vocab_txt(void **state)
     remove_file("tokenizer_config.json");
     write_parts(&sound);
     struct tokenizer *json = opened(TOKMAP_SPECIAL_TEXT);
-    tokenizer_info(json, &json_info);
+    json_info = info_of_tokenizer(json);
     lower_case = "yes";
     file_refused(TOKMAP_ERROR_ARGUMENT, "lower_case is for a vocab.txt only");
     write_file("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\n[SEP] \na\n##b\n##bc\n,");
@@ -332,7 +331,7 @@ static void vocab_txt(void **state)
     tokenizer_close(text);
     lower_case = "yes";
     text = opened(TOKMAP_SPECIAL_TEXT);
-    tokenizer_info(text, &text_info);
+    text_info = info_of_tokenizer(text);
     assert_string_equal(text_info.form, "vocab.txt");
     assert_null(text_info.note);
     assert_memory_equal(text_info.fingerprint, json_info.fingerprint, 16);
@@ -346,12 +345,11 @@ static void vocab_txt(void **state)
 
 static void lines(void **state)
 {
-    struct tokenizer_info info;
     remove_file("tokenizer_config.json");
     lower_case = "no";
     write_file("my-vocab.txt", "a\n\n[UNK]\nB\na\n"); /* an empty line is a token; of equal lines the last counts */
     struct tokenizer *tokenizer = opened(TOKMAP_SPECIAL_TEXT);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_int_equal(info.vocabulary, 5);
     encode(tokenizer, "a B b", IDS(4, 3, 2), TOKMAP_OK);
     tokenizer_close(tokenizer);
@@ -377,13 +375,12 @@ static void lines(void **state)
 static void config(void **state)
 {
     static const char vocabulary[] = "<u>\n[CLS]\n[SEP]\na\nA\n\xc3\xa1\n[UNK]\n\xe4\xb8\xad\xe4\xb8\xad\n";
-    struct tokenizer_info info;
     write_file("tokenizer_config.json",
                "{\"tokenizer_class\":\"BertTokenizerFast\",\"do_lower_case\":false,"
                "\"tokenize_chinese_chars\":false,\"unk_token\":{\"content\":\"<u>\"},\"x\":[1]}");
     write_file("vocab.txt", vocabulary);
     struct tokenizer *tokenizer = opened(TOKMAP_SPECIAL_RECOGNIZE);
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     assert_null(info.note);
     encode(tokenizer, "A a \xc3\xa1 b\xe4\xb8\xad\xe4\xb8\xad \xe4\xb8\xad\xe4\xb8\xad [SEP]", IDS(4, 3, 5, 0, 7, 2),
            TOKMAP_OK);

@@ -83,13 +83,12 @@ static double seconds(void)
 /* Encodes a text, checks the decoded text, and returns the seconds that encoding took. */
 static double check(const struct tokenizer *tokenizer, const char *text, size_t bytes, bool inverse)
 {
-    struct tokenizer_info info;
     struct tokmap_error error;
     struct tokenizer_state *state;
     const struct tokmap_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint64_t end;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     struct tokenizer_out out = {.capacity = (uint64_t)bytes * info.ids_per_byte_most + 64, .ends = &end};
     out.tokens = malloc(out.capacity * info.width);
     assert_non_null(out.tokens);

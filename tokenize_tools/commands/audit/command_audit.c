@@ -9,7 +9,6 @@
  * Sampled: rows after those; real loaders for some ranks at some steps (loader_trial.h); the documents and masks in the
  * rows of some steps (loader_trial.h). Each line says which of these it is.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>

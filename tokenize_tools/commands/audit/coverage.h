@@ -14,8 +14,6 @@
 #ifndef TOKMAP_COMMANDS_AUDIT_COVERAGE_H
 #define TOKMAP_COMMANDS_AUDIT_COVERAGE_H
 
-#include <stdbool.h>
-
 #include "tokmap/tokmap.h"
 
 #define COVERAGE_THREADS_MOST 64u

@@ -44,7 +44,7 @@ enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct t
                                       const struct assignment_rule *rule, double balance, struct tokmap_error *error)
 {
     *trial = (struct loader_trial){.run = run, .balance = balance};
-    run_describe(run, &trial->info);
+    trial->info = info_of_run(run);
     const enum tokmap_status status = assignment_init(&trial->assignment, run, rule, error);
     if (status)
         return status;

@@ -22,6 +22,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "dataset/block_scan.h"
 #include "foreign_writer.h"
 #include "format/foreign/foreign_name.h"
 #include "format/index_verify.h"
@@ -59,6 +60,7 @@ struct converting {
     uint64_t ends[ENDS_AT_ONCE];
     struct tokmap_origin places[ENDS_AT_ONCE];
     uint8_t *tokens, *bits;
+    struct block_scan *scan;
     /* Of a shard: tokens of the same or another width, documents, mask, origins, and columns. */
     uint32_t width;
     const char *names[COLUMNS_MAX];
@@ -410,37 +412,22 @@ static enum tokmap_status id_too_large(const struct converting *converting, cons
                      is_stated(converting) ? "the tokenizer: another one made the ids" : "vocab=V in the name");
 }
 
-static uint64_t largest_of(const uint8_t *tokens, uint64_t count, uint32_t width)
-{
-    uint32_t largest = 0;
-    if (width == 2) {
-        uint16_t most = 0;
-        for (uint64_t i = 0; i < count; i++) {
-            const uint16_t id = load16(tokens + 2 * i);
-            most = id > most ? id : most;
-        }
-        return most;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        const uint32_t id = load32(tokens + 4 * i);
-        largest = id > largest ? id : largest;
-    }
-    return largest;
-}
-
 /* Reads the block, and compares it with its hash and the vocabulary. */
 static enum tokmap_status block_read(const struct converting *converting, const struct reading *reading, uint64_t first,
                                      uint64_t count, uint64_t *largest, struct tokmap_error *error)
 {
     const uint32_t width = converting->info.width;
     const uint64_t at = (first - reading->shard.first_token) * width;
+    const size_t bytes = (size_t)count * width, part = bytes == BLOCK_BYTES ? SCAN_PART_BYTES : bytes;
+    uint64_t hash;
     enum tokmap_status status = tokmap_dataset_copy(converting->dataset, first, count, converting->tokens, error);
     if (status)
         return status;
-    if (reading->hashed &&
-        hash64(converting->tokens, (size_t)count * width) != index_block_hash(&reading->index, at / BLOCK_BYTES))
+    for (size_t done = 0; done < bytes; done += part)
+        block_scan_part(converting->scan, converting->tokens + done, part, width, done + part == bytes, NULL);
+    block_scan_result(converting->scan, &hash, largest);
+    if (reading->hashed && hash != index_block_hash(&reading->index, at / BLOCK_BYTES))
         return block_compare_wrong(reading->shard.tokens_path, at / BLOCK_BYTES, error);
-    *largest = largest_of(converting->tokens, count, width);
     return *largest < converting->info.vocabulary ? TOKMAP_OK : id_too_large(converting, &reading->shard, first, error);
 }
 
@@ -471,7 +458,7 @@ static enum tokmap_status block_convert(struct converting *converting, const str
             status = shard_add(converting, tokens, stop - at, converting->ends, used, largest, error);
         else if (!status)
             status = foreign_writer_add(converting->foreign, tokens, stop - at, converting->ends, used,
-                                        converting->origins ? converting->places : NULL, error);
+                                        converting->origins ? converting->places : NULL, largest, error);
         at = stop;
     }
     return status || !masked ? status : mask_write(converting, first, count, error);
@@ -641,7 +628,8 @@ enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const s
                       foreign_target_name(options->target));
     converting->tokens = malloc(BLOCK_BYTES);
     converting->bits = malloc(BLOCK_BYTES / 16 + 1);
-    if (!status && (!converting->tokens || !converting->bits))
+    converting->scan = block_scan_new();
+    if (!status && (!converting->tokens || !converting->bits || !converting->scan))
         status = error_set_memory(error, "a block of tokens", BLOCK_BYTES);
     if (!status)
         status = output_open(converting, result->masked, result, error);
@@ -659,6 +647,7 @@ enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const s
     olmo_documents_free(&converting->csv);
     free(converting->tokens);
     free(converting->bits);
+    block_scan_free(converting->scan);
     free(converting);
     return status;
 }

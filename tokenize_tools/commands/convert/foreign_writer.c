@@ -236,13 +236,15 @@ enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const str
 
 /* ---- tokens ---- */
 
-/* Reports the first id that does not fit. There is one. */
-static enum tokmap_status id_too_large(const struct foreign_writer *writer, const uint8_t *tokens, uint64_t limit,
-                                       struct tokmap_error *error)
+/* Reports the first of `count` ids of 4 bytes that does not fit, if there is one. */
+static enum tokmap_status ids_check(const struct foreign_writer *writer, const uint8_t *tokens, uint64_t count,
+                                    uint64_t limit, struct tokmap_error *error)
 {
     uint64_t i = 0;
-    while (load32(tokens + 4 * i) < limit)
+    while (i < count && load32(tokens + 4 * i) < limit)
         i++;
+    if (i == count)
+        return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
                      "token %" PRIu64 " has the id %u, but %s's tokens of %u bytes hold ids below %" PRIu64 "%s",
                      writer->tokens + i, load32(tokens + 4 * i), formats[writer->options.target].name,
@@ -260,28 +262,15 @@ static uint64_t id_limit(const struct foreign_writer *writer)
                                                        : (uint64_t)1 << 32;
 }
 
-/* Returns the largest of `count` ids of 4 bytes. */
-static uint32_t largest_of(const uint8_t *tokens, uint64_t count)
-{
-    uint32_t largest = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        const uint32_t id = load32(tokens + 4 * i);
-        largest = id > largest ? id : largest;
-    }
-    return largest;
-}
-
 static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint8_t *tokens, uint64_t count,
-                                       struct tokmap_error *error)
+                                       uint64_t largest, struct tokmap_error *error)
 {
     const struct foreign_writer_options *options = &writer->options;
     const uint32_t part = writer->parts[USE_TOKENS];
     const uint64_t limit = id_limit(writer);
-    enum tokmap_status status = TOKMAP_OK;
-    if (options->width == 4 && limit < (uint64_t)1 << 32 && largest_of(tokens, count) >= limit)
-        return id_too_large(writer, tokens, limit, error);
-    if (options->shared_tokens || !count)
-        return TOKMAP_OK;
+    enum tokmap_status status = largest < limit ? TOKMAP_OK : ids_check(writer, tokens, count, limit, error);
+    if (status || options->shared_tokens || !count)
+        return status;
     if (options->width == options->stored)
         return output_group_add(&writer->group, part, tokens, (size_t)count * options->width, error);
     for (uint64_t done = 0; done < count && !status; done += CONVERTED_TOKENS) {
@@ -295,22 +284,33 @@ static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint
 
 /* ---- documents ---- */
 
+/* Returns the first place from `at` on that has the id, or `count`. The compiler makes vectors of the inner loops. */
+static uint64_t id_next(const uint8_t *tokens, uint32_t width, uint64_t at, uint64_t count, uint64_t id)
+{
+    enum { STEP = 32 };
+    for (uint64_t found = 0; count - at >= STEP; at += STEP) {
+        for (int i = 0; i < STEP && width == 2; i++)
+            found |= load16(tokens + 2 * (at + i)) == (uint16_t)id;
+        for (int i = 0; i < STEP && width == 4; i++)
+            found |= load32(tokens + 4 * (at + i)) == (uint32_t)id;
+        if (found)
+            break;
+    }
+    while (at < count && id_load(tokens, width, at) != id)
+        at++;
+    return at;
+}
+
 /* Counts the delimiters among tokens of the open document, which has `before` tokens before them. */
 static void marks_count(struct foreign_writer *writer, const uint8_t *tokens, uint64_t count, uint64_t before)
 {
     const struct foreign_writer_options *options = &writer->options;
     const uint64_t id = options->eod_id != TOKMAP_NO_ID ? options->eod_id : options->bos_id;
-    uint64_t marks = 0;
     if (id == TOKMAP_NO_ID)
         return;
-    for (uint64_t i = 0; i < count; i++)
-        marks += (options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id;
-    for (uint64_t i = 0; marks && !writer->marks; i++)
-        if (id_load(tokens, options->width, i) == id) {
+    for (uint64_t i = 0; (i = id_next(tokens, options->width, i, count, id)) < count; i++)
+        if (!writer->marks++)
             writer->first_mark = before + i;
-            break;
-        }
-    writer->marks += marks;
 }
 
 /* Notes whether a reader that knows the EOD, or if there is none the BOS, finds a document of so many tokens. */
@@ -359,7 +359,7 @@ static enum tokmap_status document_add(struct foreign_writer *writer, uint64_t e
 
 enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void *tokens, uint64_t count,
                                       const uint64_t *ends, uint64_t documents, const struct tokmap_origin *origins,
-                                      struct tokmap_error *error)
+                                      uint64_t largest, struct tokmap_error *error)
 {
     const bool indexed = has_use(writer->options.target, USE_DOCUMENTS);
     const uint8_t *from = tokens;
@@ -370,7 +370,7 @@ enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void 
                          "a file of llm.c has at most %" PRIu64 " tokens; convert the parts NAME#docs=0..50%% and "
                          "NAME#docs=50..100%%, or more of them",
                          LLMC_TOKENS_MOST);
-    enum tokmap_status status = tokens_write(writer, from, count, error);
+    enum tokmap_status status = tokens_write(writer, from, count, largest, error);
     for (uint64_t i = 0; i < documents && !status; i++) {
         assert(ends[i] >= at && ends[i] <= count);
         if (!indexed)

@@ -69,11 +69,12 @@ enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const str
  *   ends     of `documents` documents, each a number of tokens from the start of this call's; they never decrease.
  *            Tokens after the last end belong to a document that a later call ends
  *   origins  of these documents; NULL: unknown
+ *   largest  no id is larger
  * Statuses: OK, ERROR_TOKEN (an id does not fit), ERROR_LIMIT (more tokens than the format can have), ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void *tokens, uint64_t count,
                                       const uint64_t *ends, uint64_t documents, const struct tokmap_origin *origins,
-                                      struct tokmap_error *error);
+                                      uint64_t largest, struct tokmap_error *error);
 
 /* States which of the next `count` tokens without bits count as targets: bit i mod 8 of byte i / 8. Only with
  * options.mask; in the end each token must have a bit. Statuses: OK, ERROR_IO. */

@@ -10,7 +10,6 @@
 #include "common/error.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
-#include "text/path.h"
 
 void copy_hands_free(struct copy_hands *hands)
 {

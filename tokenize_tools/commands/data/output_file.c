@@ -3,12 +3,10 @@
 #include "output_file.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/whole_file.h"
-#include "common/bytes.h"
 #include "common/error.h"
 #include "format/manifest.h"
 #include "format/name_files.h"

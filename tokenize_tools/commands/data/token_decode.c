@@ -49,9 +49,8 @@ enum tokmap_status token_decode(struct tokenizer_decoder *decoder, const struct 
                                 const struct token_list *list, struct text_buffer *text, uint64_t *unknown,
                                 struct tokmap_error *error)
 {
-    struct tokenizer_info info;
     enum tokmap_status status = TOKMAP_OK;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     if (list->width == info.width)
         status = tokenizer_decoder_add(decoder, list->tokens, list->count, text, error);
     else

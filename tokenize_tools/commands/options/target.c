@@ -149,34 +149,6 @@ enum tokmap_status local_dataset_open(struct tokmap_dataset **dataset, const cha
     return tokmap_dataset_open(dataset, name, NULL, error);
 }
 
-struct tokmap_dataset_info info_of_dataset(const struct tokmap_dataset *dataset)
-{
-    struct tokmap_dataset_info info;
-    dataset_describe(dataset, &info);
-    return info;
-}
-
-struct tokmap_run_info info_of_run(const struct tokmap_run *run)
-{
-    struct tokmap_run_info info;
-    run_describe(run, &info);
-    return info;
-}
-
-struct tokmap_source_info info_of_source(const struct tokmap_run *run, uint64_t number)
-{
-    struct tokmap_source_info info;
-    run_describe_source(run, number, &info);
-    return info;
-}
-
-struct tokmap_phase_info info_of_phase(const struct tokmap_run *run, uint64_t number)
-{
-    struct tokmap_phase_info info;
-    run_describe_phase(run, number, &info);
-    return info;
-}
-
 void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name)
 {
     const struct tokmap_dataset_info info = info_of_dataset(dataset);

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 
 #include "cli/cli.h"
+#include "dataset/dataset.h"
+#include "run/run.h"
 #include "tokmap/tokmap.h"
 
 /* The arguments of a run that is made from a dataset. Their names are those of the run file's directives. */
@@ -59,12 +61,6 @@ void run_warn(const char *program, const struct tokmap_run *run, const char *nam
 void sources_warn(const char *program, const struct tokmap_run *run, const char *name);
 /* Closes what is open; a target that is all zero is accepted. */
 void target_close(struct target *target);
-
-/* Describe a dataset, a run, one of its sources or validation sets, and one of its phases, each of which exists. */
-struct tokmap_dataset_info info_of_dataset(const struct tokmap_dataset *dataset);
-struct tokmap_run_info info_of_run(const struct tokmap_run *run);
-struct tokmap_source_info info_of_source(const struct tokmap_run *run, uint64_t number);
-struct tokmap_phase_info info_of_phase(const struct tokmap_run *run, uint64_t number);
 
 /* Returns the dataset of a target; of a run, that of source number `source`. It lives as long as the target. */
 const struct tokmap_dataset *target_dataset(const struct target *target, uint64_t source);

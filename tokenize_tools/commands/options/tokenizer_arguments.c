@@ -40,10 +40,9 @@ static int spec_open(const struct cli_command *command, const struct tokenizer_a
                      struct folder *folder, struct tokenizer **tokenizer)
 {
     struct tokmap_error error;
-    struct tokenizer_info info;
     if (vocabulary_open_reported(tokenizer, arguments->spec, &arguments->options, folder, &error))
         return command_failed(command, &error);
-    tokenizer_info(*tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(*tokenizer);
     if (print_note)
         folder_compare(folder, *tokenizer);
     if (info.note && print_note)
@@ -79,8 +78,7 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
 int tokenizer_arguments_id(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
                            const char *value, uint64_t *id)
 {
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     *id = tokenizer_special(tokenizer, value);
     if (*id != TOKMAP_NO_ID)
         return 0;
@@ -97,8 +95,7 @@ int tokenizer_arguments_id(const struct cli_command *command, const struct token
 static int id_find(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
                    const char *value, uint64_t *id)
 {
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     if (!*value) {
         const bool is_eod = !strcmp(option, "eod");
         *id = is_eod ? info.eod_id : info.bos_id;
@@ -115,8 +112,7 @@ static int id_find(const struct cli_command *command, const struct tokenizer *to
 int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,
                                 const struct tokenizer *tokenizer, bool eod_needed, uint64_t *eod, uint64_t *bos)
 {
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     *eod = *bos = TOKMAP_NO_ID;
     if (eod_needed && !arguments->no_eod && !arguments->eod_given && info.eod_id == TOKMAP_NO_ID)
         return cli_misused(
@@ -177,7 +173,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
         }
         if (status)
             return status;
-        tokenizer_info(search->found, &info);
+        info = info_of_tokenizer(search->found);
         if (!memcmp(info.fingerprint, search->info->tokenizer, 16))
             return TOKMAP_OK;
         memcpy(recognize ? search->other_recognizing : search->other, info.fingerprint, sizeof search->other);
@@ -357,10 +353,9 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
 
 void dataset_tokenizer_note(const char *program, const struct tokenizer *tokenizer)
 {
-    struct tokenizer_info info;
     if (!tokenizer)
         return;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     if (info.note)
         cli_say(program, "%s: %s", info.name, info.note);
 }
@@ -412,12 +407,11 @@ enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const 
     for (int i = 0; i < 2 && asked->spec_given && !stated->vocabulary && !status; i++) {
         struct tokmap_tokenizer_options options = asked->options;
         struct tokenizer *tokenizer;
-        struct tokenizer_info info;
         options.special = ways[i];
         status = vocabulary_open(&tokenizer, asked->spec, &options, error);
         if (status)
             break;
-        tokenizer_info(tokenizer, &info);
+        const struct tokenizer_info info = info_of_tokenizer(tokenizer);
         if (!i)
             memcpy(stated->fingerprint, info.fingerprint, sizeof stated->fingerprint);
         if (!is_recorded || !memcmp(info.fingerprint, recorded, sizeof none)) {

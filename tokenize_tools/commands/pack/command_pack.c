@@ -97,7 +97,7 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
         return;
     packing->next_space = 2 * stored_bytes;
     if (packing->tokenizer)
-        tokenizer_info(packing->tokenizer, &info);
+        info = info_of_tokenizer(packing->tokenizer);
     const double written = unknown ? 0 : (double)packing->result.tokens * info.width;
     const double tokens =
         (double)packing->result.tokens * info.width / (double)stored_bytes * (double)packing->size.bytes;
@@ -332,7 +332,7 @@ static enum tokmap_status also_first(const struct packing *packing, const struct
     const struct also_output output = also_output(packing);
     struct tokenizer_info info = {.width = pack_width(options->vocabulary)};
     if (options->tokenizer)
-        tokenizer_info(options->tokenizer, &info);
+        info = info_of_tokenizer(options->tokenizer);
     /* Either the error is that of the shards, or they are those of a command that was killed, and so may the files be.
      */
     if (!packing->force && (packing->sets || work_folder_exists(packing->prefix)) && output_exists(packing))

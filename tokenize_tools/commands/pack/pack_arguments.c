@@ -323,12 +323,11 @@ static int fim_tokens_read(const struct cli_command *command, const struct token
 int fim_arguments_open(const struct cli_command *command, struct fim_arguments *arguments,
                        const struct tokenizer *tokenizer, uint64_t eod_id, const struct fim **out)
 {
-    struct tokenizer_info info;
     struct fim *fim = &arguments->fim;
     *out = NULL;
     if (!arguments->text)
         return 0;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     const int status = arguments->tokens ? fim_tokens_read(command, tokenizer, arguments->tokens, eod_id, fim) : 0;
     if (status)
         return status;

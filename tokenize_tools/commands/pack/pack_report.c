@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "commands/report/document_lengths.h"
-#include "common/bytes.h"
 #include "common/hash.h"
 #include "engine/cut_tokenizer.h"
 #include "format/shard_file.h"
@@ -47,7 +46,7 @@ static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, ch
     struct tokenizer_info info = {0};
     struct tokmap_added_token added;
     if (tokenizer)
-        tokenizer_info(tokenizer, &info);
+        info = info_of_tokenizer(tokenizer);
     for (uint64_t i = 0; i < info.added; i++) {
         tokenizer_added_at(tokenizer, i, &added);
         if (added.id == id && added.bytes <= 64 && !memchr(added.text, '\n', added.bytes)) {
@@ -110,7 +109,7 @@ static void choices_print(const struct pack_report *report)
 {
     struct tokenizer_info info = {0};
     if (report->options->tokenizer)
-        tokenizer_info(report->options->tokenizer, &info);
+        info = info_of_tokenizer(report->options->tokenizer);
     if (info.frame)
         cli_print(MORE "(the file's post-processor puts %s a text; here --bos and --eod choose)\n", info.frame);
     const struct text_cuts *cuts = text_cuts_named(info.code_cuts ? info.code_cuts : "");
@@ -176,7 +175,7 @@ static void sealed_print(const struct pack_report *report)
     if (!report->options->seal)
         return;
     if (report->options->tokenizer)
-        tokenizer_info(report->options->tokenizer, &info);
+        info = info_of_tokenizer(report->options->tokenizer);
     const uint64_t tokens = report->result->tokens * info.width, sealed = sealed_bytes(report);
     cli_print("    sealed     %s of tokens in %s, ratio %.2f\n", CLI_BYTES(tokens), CLI_BYTES(sealed),
               sealed ? (double)tokens / (double)sealed : 0.0);
@@ -273,7 +272,7 @@ static void tokenizer_report(const struct pack_report *report, struct cli_report
     struct tokenizer_info info = {.vocabulary = report->options->vocabulary,
                                   .width = pack_width(report->options->vocabulary)};
     if (report->options->tokenizer)
-        tokenizer_info(report->options->tokenizer, &info);
+        info = info_of_tokenizer(report->options->tokenizer);
     const bool formed = report->options->tokenizer && strcmp(info.name, info.form) != 0;
     cli_report_object(out, "tokenizer");
     if (report->options->tokenizer) {

@@ -3,8 +3,6 @@
 #ifndef TOKMAP_COMMANDS_REPORT_TOKEN_COUNTS_H
 #define TOKMAP_COMMANDS_REPORT_TOKEN_COUNTS_H
 
-#include <stdbool.h>
-
 #include "tokmap/tokmap.h"
 
 /* The tokens of a synthetic dataset that are counted. It may have very many, all of the same distribution. */

@@ -385,14 +385,13 @@ enum tokmap_status also_find(struct also *also, const struct tokmap_run *run, co
                              uint64_t end, struct tokmap_error *error)
 {
     struct row_pieces pieces = {.count = 0};
-    struct tokmap_run_info info;
     struct finding finding = {.run = run,
                               .found = {.run = run},
                               .of = place,
                               .extents = calloc(run_extents_most(run), sizeof *finding.extents),
                               .all = run_exclusions(run)->sources->of[place->source].tokens};
     *also = (struct also){.count = 0};
-    run_describe(run, &info);
+    const struct tokmap_run_info info = info_of_run(run);
     const enum tokmap_status status = finding.extents
                                           ? look_for_row(&finding, &pieces, end, error)
                                           : error_set_memory(error, "the extents of a row", sizeof *finding.extents);

@@ -16,8 +16,7 @@
 static enum tokmap_status no_step(const struct tokmap_run *run, const char *name, uint64_t step,
                                   struct tokmap_error *error)
 {
-    struct tokmap_run_info info;
-    run_describe(run, &info);
+    const struct tokmap_run_info info = info_of_run(run);
     if (info.steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
                          "step %" PRIu64 " does not exist: the steps before it have the 2^63 rows of the longest "

@@ -703,6 +703,11 @@ static struct corpus_place place_of(const struct corpus *corpus)
     return place;
 }
 
+bool corpus_is_compressed(const struct corpus *corpus)
+{
+    return stream_is_compressed(corpus->stream);
+}
+
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
     assert(corpus && batch);

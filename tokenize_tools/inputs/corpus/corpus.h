@@ -60,6 +60,8 @@ void corpus_exclude_kinds(struct corpus *corpus, enum excluded_kind (*kind_of)(c
  * Statuses: OK, END (no input is left, the batch is empty), ERROR_INTERRUPTED (options.stop returned true),
  * ERROR_MEMORY, and with options.feeder those of stream_read(). */
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
+/* Returns true if the last input was decompressed, which takes longer than to read. */
+bool corpus_is_compressed(const struct corpus *corpus);
 
 /* ---- for corpus_range.c ---- */
 

@@ -439,8 +439,7 @@ enum tokmap_status chat_template_open(struct chat_template **template, const cha
     if (!status && !(made = calloc(1, sizeof *made)))
         status = error_set_memory(error, "a chat template", sizeof *made);
     if (!status) {
-        struct tokenizer_info info;
-        tokenizer_info(tokenizer, &info);
+        const struct tokenizer_info info = info_of_tokenizer(tokenizer);
         made->width = info.width;
         made->tokenizer = tokenizer;
         made->known = known;
@@ -521,8 +520,7 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
 
 uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text)
 {
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     return mul_capped(text->text.count, info.ids_per_byte_most);
 }
 

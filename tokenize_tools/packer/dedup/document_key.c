@@ -18,6 +18,7 @@
 
 #define SLOTS_FIRST 64
 #define NO_INPUT UINT32_MAX
+#define SEARCH_LINES 4 /* lines of a cache, of 64 bytes, that a search reads on average */
 
 struct key_entry {
     uint64_t low, high, record;
@@ -52,12 +53,13 @@ void key_table_free(struct key_table *table)
     table->bytes = table->count = 0;
 }
 
-static void entry_put(struct key_entry *entries, uint64_t capacity, uint64_t hash, const struct key_entry *entry)
+/* Returns the slot of a key, or the free slot where it belongs. */
+static struct key_entry *slot_find(struct key_entry *entries, uint64_t capacity, uint64_t hash, struct hash128 key)
 {
-    uint64_t slot = slot_first(hash, capacity);
-    while (entries[slot].input != NO_INPUT)
-        slot = slot + 1 == capacity ? 0 : slot + 1;
-    entries[slot] = *entry;
+    struct key_entry *at = entries + slot_first(hash, capacity), *const end = entries + capacity;
+    while (at->input != NO_INPUT && (at->low != key.low || at->high != key.high))
+        at = at + 1 == end ? entries : at + 1;
+    return at;
 }
 
 /* Makes one of the tables larger by a quarter. */
@@ -76,7 +78,7 @@ static enum key_found table_grow(struct key_table *table, uint32_t number)
     for (uint64_t i = 0; i < before; i++) {
         const struct hash128 key = {old[i].low, old[i].high};
         if (old[i].input != NO_INPUT)
-            entry_put(entries, after, keyed_hash(table->key, key), &old[i]);
+            *slot_find(entries, after, keyed_hash(table->key, key), key) = old[i];
     }
     free(old);
     table->tables[number].entries = entries;
@@ -90,22 +92,19 @@ enum key_found key_table_find(struct key_table *table, struct hash128 key, const
 {
     const uint64_t hash = keyed_hash(table->key, key);
     const uint32_t number = (uint32_t)(hash >> 56);
-    const struct key_entry *entries = table->tables[number].entries;
     const uint64_t capacity = table->tables[number].capacity;
-    for (uint64_t slot = slot_first(hash, capacity); capacity && entries[slot].input != NO_INPUT;
-         slot = slot + 1 == capacity ? 0 : slot + 1) {
-        if (entries[slot].low == key.low && entries[slot].high == key.high) {
-            *kept = (struct document_place){.record = entries[slot].record, .input = entries[slot].input};
-            return KEY_FOUND;
-        }
+    struct key_entry *at = capacity ? slot_find(table->tables[number].entries, capacity, hash, key) : NULL;
+    if (at && at->input != NO_INPUT) {
+        *kept = (struct document_place){.record = at->record, .input = at->input};
+        return KEY_FOUND;
     }
     if (table->tables[number].count >= capacity - capacity * 3 / 20) { /* at most 85 % are used */
         const enum key_found grown = table_grow(table, number);
         if (grown != KEY_ADDED)
             return grown;
+        at = slot_find(table->tables[number].entries, table->tables[number].capacity, hash, key);
     }
-    const struct key_entry entry = {.low = key.low, .high = key.high, .record = place->record, .input = place->input};
-    entry_put(table->tables[number].entries, table->tables[number].capacity, hash, &entry);
+    *at = (struct key_entry){.low = key.low, .high = key.high, .record = place->record, .input = place->input};
     table->tables[number].count++;
     table->count++;
     return KEY_ADDED;
@@ -116,8 +115,9 @@ void key_table_prefetch(const struct key_table *table, struct hash128 key)
     const uint64_t hash = keyed_hash(table->key, key);
     const uint32_t number = (uint32_t)(hash >> 56);
     const uint64_t capacity = table->tables[number].capacity;
-    if (capacity)
-        __builtin_prefetch(&table->tables[number].entries[slot_first(hash, capacity)]);
+    const char *first = (const char *)(table->tables[number].entries + (capacity ? slot_first(hash, capacity) : 0));
+    for (int line = 0; capacity && line < SEARCH_LINES; line++)
+        __builtin_prefetch(first + 64 * line);
 }
 
 static struct hash128 bytes_key(const void *bytes, uint64_t count)

@@ -25,6 +25,8 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 
+#define AHEAD 8 /* documents whose entries of the table are on their way from memory */
+
 /* Facts about a document before it is compared with earlier ones. */
 struct judged {
     struct hash128 key;
@@ -353,9 +355,9 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
     of->decided.count = 0;
-    for (uint64_t i = 0; filter->tabled && !filter->known && i < count; i++)
-        key_table_prefetch(&filter->table, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
     for (uint64_t i = 0; i < count && !status; i++) {
+        for (uint64_t k = i ? i + AHEAD : 0; filter->tabled && !filter->known && k <= i + AHEAD && k < count; k++)
+            key_table_prefetch(&filter->table, ((const struct judged *)(const void *)of->judged.bytes)[k].key);
         const struct corpus_document document = batch->documents[i];
         struct judged judged;
         struct decided decided;

@@ -29,6 +29,7 @@
 #define PORTIONS_MOST ((uint64_t)1024)
 #define TABLE_LEAST ((uint64_t)512 << 20)
 #define READ_BYTES ((uint32_t)16 << 10)
+#define AHEAD 8 /* records whose entries of the table are on their way from memory */
 
 struct portion {
     const struct all_scans *scans;
@@ -140,6 +141,8 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
     const uint64_t each = max64(SCAN_PARTITIONS / scans->portions, 1); /* partitions of a portion */
     const uint64_t first = portion->number * SCAN_PARTITIONS / scans->portions;
     const struct stage_record *record = NULL;
+    struct stage_record read[AHEAD];
+    uint64_t count = 0, done = 0; /* of those read, and of these compared */
     struct stage_merge *merge;
     bool filled[SCAN_PARTITIONS];
     enum tokmap_status status = stage_merge_new(&merge, each, READ_BYTES, error);
@@ -148,14 +151,19 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
     for (uint64_t i = 0; i < each && !status; i++)
         if (filled[i])
             status = stage_merge_add(merge, &id, SCAN_FIRST + first + i, error);
-    while (!status) {
+    for (bool more = true; !status && (more || done < count);) {
+        if (!more || count - done == AHEAD) {
+            status = document_compare(portion, unit, &read[done++ % AHEAD], error);
+            continue;
+        }
         status = stage_merge_next(merge, &record, error);
-        if (status || !record)
-            break;
-        if (record->input >= scans->list[unit].places.inputs)
+        more = !status && record;
+        if (more && record->input >= scans->list[unit].places.inputs)
             status = stage_corrupt(&id, error);
-        else if (portion_of(scans, record->second) == portion->number)
-            status = document_compare(portion, unit, record, error);
+        if (!more || status || portion_of(scans, record->second) != portion->number)
+            continue;
+        read[count++ % AHEAD] = *record;
+        key_table_prefetch(&portion->table, (struct hash128){record->first, record->second});
     }
     stage_merge_free(merge);
     return status;
@@ -345,6 +353,26 @@ static enum tokmap_status parts_take(struct joining *joining, struct tokmap_erro
 
 /* ---- clusters ---- */
 
+/* Joins a document with those before it that have the same band. *full: the table has no room. */
+static enum tokmap_status band_join(struct joining *joining, const struct band_record *band, uint64_t number,
+                                    bool *full, struct tokmap_error *error)
+{
+    const struct document_place place = {.record = number};
+    struct document_place found;
+    switch (key_table_find(&joining->table, (struct hash128){band->low, band->high}, &place, &found)) {
+    case KEY_FOUND:
+        return documents_join(joining, (uint32_t)found.record, (uint32_t)number, error);
+    case KEY_ADDED:
+        break;
+    case KEY_NO_ROOM:
+        *full = true;
+        break;
+    case KEY_NO_MEMORY:
+        return error_set_memory(error, "the bands of documents", joining->table.bytes);
+    }
+    return TOKMAP_OK;
+}
+
 /* Joins the documents of a unit that have a band of the pass. *full: the table has no room. */
 static enum tokmap_status unit_join(struct joining *joining, uint64_t unit, uint32_t partition, uint64_t pass,
                                     uint64_t passes, bool *full, struct tokmap_error *error)
@@ -352,36 +380,31 @@ static enum tokmap_status unit_join(struct joining *joining, uint64_t unit, uint
     const struct all_scans *scans = joining->scans;
     const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     struct stage_reader reader;
-    struct document_place found;
+    struct band_record read[AHEAD];
+    uint64_t count = 0, done = 0; /* of those read, and of these joined */
     const void *next = NULL;
     enum tokmap_status status =
         stage_reader_open(&reader, &id, SCAN_FIRST + partition, sizeof(struct band_record), JOIN_READ_BYTES, error);
-    while (!status && !*full) {
-        struct band_record band;
+    for (bool more = true; !status && !*full && (more || done < count);) {
+        struct band_record *band = &read[count % AHEAD];
+        if (!more || count - done == AHEAD) {
+            band = &read[done++ % AHEAD];
+            status = band_join(joining, band, joining->documents[unit] + band->document, full, error);
+            continue;
+        }
         status = stage_reader_next(&reader, &next, error);
-        if (status || !next)
-            break;
-        memcpy(&band, next, sizeof band);
-        if (band.document >= scans->list[unit].places.documents)
+        more = !status && next;
+        if (!more)
+            continue;
+        memcpy(band, next, sizeof *band);
+        if (band->document >= scans->list[unit].places.documents)
             status = stage_corrupt(&id, error);
         if (!status)
             status = stop_check(joining, error);
-        if (status || (band.low & (passes - 1)) != pass)
+        if (status || (band->low & (passes - 1)) != pass)
             continue;
-        const struct hash128 key = {band.low, band.high};
-        const struct document_place place = {.record = joining->documents[unit] + band.document};
-        switch (key_table_find(&joining->table, key, &place, &found)) {
-        case KEY_FOUND:
-            status = documents_join(joining, (uint32_t)found.record, (uint32_t)place.record, error);
-            break;
-        case KEY_ADDED:
-            break;
-        case KEY_NO_ROOM:
-            *full = true;
-            break;
-        case KEY_NO_MEMORY:
-            status = error_set_memory(error, "the bands of documents", joining->table.bytes);
-        }
+        count++;
+        key_table_prefetch(&joining->table, (struct hash128){band->low, band->high});
     }
     stage_reader_free(&reader);
     return status;

@@ -1,5 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* minhash.c - see minhash.h. */
+/*
+ * minhash.c - see minhash.h.
+ *
+ * Nearly all time goes into the hashes of all shingles for all places. A hash is y = l + c, where x = a h + b mod 2^64,
+ * l = x mod 2^61, and c = floor(x / 2^61) is at most 7; or y - P, if that is not negative. To find the least one, few
+ * bits of a hash are enough most of the time, and 16 bits take a third of the instructions. So shingles are dealt to 64
+ * ways, and a kernel computes the 16 highest bits of 8 l = 8 a h + 8 b mod 2^64 for all of them: with the numbers in
+ * parts of 16 bits, a3 h0 + a2 h1 + a1 h2 + a0 h3, the high halves of a2 h0 + a1 h1 + a0 h2, and b3. What is left out
+ * is less than 6 times 2^48, so that the sum s is at most 5 too small. Then the hashes of those ways are computed that
+ * can have the least one:
+ *   - Let some shingle have the sum m. Its 16 bits are at most m + 5, and those of the shingle with the least y at most
+ *     m + 6, as y can be larger than l by 7; so can be its sum.
+ *   - A sum that is too small may wrap around, to 2^16 - 5 or more. If y - P is not negative, the 16 bits are ones, and
+ *     the sum is 2^16 - 6 or more. All ways with such sums count.
+ * The kernel adds 6 to each sum, so that those which may have wrapped around are the least ones, 0 to 5; they do not
+ * count for m. So a way counts if its least sum with these 6 is at most m + 12.
+ *
+ * Example: of 640 shingles, the least sum m is 90, in way 7; way 30 has 95, and all others have more than 96. Of the 20
+ * shingles of these two ways the hashes are computed. Most often it is one way.
+ */
 #include "minhash.h"
 
 #include <assert.h>
@@ -11,11 +30,14 @@
 
 #define NOTHING (MINHASH_PRIME) /* of a place without a shingle; above all hashes */
 
+#define WAYS_LEAST 96 /* shingles of a block, with fewer of which all hashes take less time */
+
 struct minhash {
     struct minhash_numbers numbers;
     minhash_kernel *kernel;
+    minhash_ways_kernel *ways_kernel; /* NULL where there is none */
     uint32_t bands, rows;
-    uint64_t values[]; /* a, then b */
+    uint64_t values[];
 };
 
 /* ---- the numbers a and b ---- */
@@ -77,10 +99,14 @@ struct minhash *minhash_new(uint32_t bands, uint32_t rows)
     made->rows = rows;
     made->kernel = minhash_plain;
 #if defined(__x86_64__)
-    if (cpu_has(CPU_AVX2))
+    if (cpu_has(CPU_AVX2)) {
         made->kernel = minhash_avx2;
-    if (cpu_has(CPU_AVX512))
+        made->ways_kernel = minhash_ways_avx2;
+    }
+    if (cpu_has(CPU_AVX512)) {
         made->kernel = minhash_avx512;
+        made->ways_kernel = minhash_ways_avx512;
+    }
 #endif
     twister_seed(&twister, MINHASH_SEED);
     for (uint32_t i = 0; i < hashes; i++)
@@ -108,9 +134,30 @@ void minhash_begin(const struct minhash *minhash, uint64_t *signature)
         signature[i] = NOTHING;
 }
 
+static inline uint64_t hash_of(uint64_t a, uint64_t b, uint64_t shingle)
+{
+    const uint64_t sum = a * shingle + b, hash = (sum & MINHASH_PRIME) + (sum >> 61);
+    return hash - (hash >= MINHASH_PRIME ? MINHASH_PRIME : 0);
+}
+
+/* Lowers a signature by the hashes of those shingles of a block that can have the least one. */
+static void ways_add(const struct minhash *minhash, uint64_t *signature, const uint64_t *shingles, uint32_t count)
+{
+    uint64_t ways[MINHASH_HASHES_MOST];
+    minhash->ways_kernel(&minhash->numbers, shingles, count, ways);
+    for (uint32_t j = 0; j < minhash->numbers.places; j++)
+        for (uint64_t left = ways[j]; left; left &= left - 1)
+            for (uint32_t i = (uint32_t)__builtin_ctzll(left); i < count; i += MINHASH_WAYS)
+                signature[j] = min64(signature[j], hash_of(minhash->numbers.a[j], minhash->numbers.b[j], shingles[i]));
+}
+
 void minhash_add(const struct minhash *minhash, uint64_t *signature, const uint64_t *shingles, uint32_t count)
 {
-    minhash->kernel(&minhash->numbers, shingles, count, signature);
+    assert(count <= MINHASH_BLOCK);
+    if (minhash->ways_kernel && count >= WAYS_LEAST)
+        ways_add(minhash, signature, shingles, count);
+    else
+        minhash->kernel(&minhash->numbers, shingles, count, signature);
 }
 
 struct hash128 minhash_band(const struct minhash *minhash, const uint64_t *signature, uint32_t band)
@@ -124,15 +171,7 @@ struct hash128 minhash_band(const struct minhash *minhash, const uint64_t *signa
 
 void minhash_plain(const struct minhash_numbers *numbers, const uint64_t *shingles, uint32_t count, uint64_t *least)
 {
-    for (uint32_t j = 0; j < numbers->places; j++) {
-        const uint64_t a = numbers->a[j], b = numbers->b[j];
-        uint64_t lowest = least[j];
-        for (uint32_t i = 0; i < count; i++) {
-            const uint64_t sum = a * shingles[i] + b;
-            uint64_t hash = (sum & MINHASH_PRIME) + (sum >> 61);
-            hash -= hash >= MINHASH_PRIME ? MINHASH_PRIME : 0;
-            lowest = min64(lowest, hash);
-        }
-        least[j] = lowest;
-    }
+    for (uint32_t j = 0; j < numbers->places; j++)
+        for (uint32_t i = 0; i < count; i++)
+            least[j] = min64(least[j], hash_of(numbers->a[j], numbers->b[j], shingles[i]));
 }

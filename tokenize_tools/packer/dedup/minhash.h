@@ -39,27 +39,37 @@ void minhash_free(struct minhash *minhash); /* accepts NULL */
 /* Returns the places of a signature, with those that round their number up for the kernels. */
 uint32_t minhash_places(const struct minhash *minhash);
 
-/* Begins a signature, and adds shingles to it. */
+/* Begins a signature, and adds shingles to it, up to MINHASH_BLOCK. */
+#define MINHASH_BLOCK 1024
 void minhash_begin(const struct minhash *minhash, uint64_t *signature);
 void minhash_add(const struct minhash *minhash, uint64_t *signature, const uint64_t *shingles, uint32_t count);
 
 /* Returns what identifies a band of a signature: the XXH3-128 of the band's number and its places, all as u64. */
 struct hash128 minhash_band(const struct minhash *minhash, const uint64_t *signature, uint32_t band);
 
-/* One kernel for each instruction set: lowers each of `places` numbers of `least`, a multiple of MINHASH_LANES, to the
- * least of its hashes. */
 #define MINHASH_LANES 8
 #define MINHASH_PRIME (((uint64_t)1 << 61) - 1)
+
+/* Numbers of `places` hashes, a multiple of MINHASH_LANES. */
 struct minhash_numbers {
     const uint64_t *a, *b;
     uint32_t places;
 };
+
+/* Kernels for each instruction set. The first one lowers the numbers of `least` to the least of their hashes. */
 typedef void minhash_kernel(const struct minhash_numbers *numbers, const uint64_t *shingles, uint32_t count,
                             uint64_t *least);
 extern minhash_kernel minhash_plain;
+/* The second one deals the shingles of a block to ways, shingle i to way i % MINHASH_WAYS, and gives for each place the
+ * bits of some ways, of which one has the shingle with the least hash. */
+#define MINHASH_WAYS 64
+#define MINHASH_SHORT 6 /* 16 bits of a hash are less than this too small (minhash.c) */
+typedef void minhash_ways_kernel(const struct minhash_numbers *numbers, const uint64_t *shingles, uint32_t count,
+                                 uint64_t *ways);
 #if defined(__x86_64__)
 extern minhash_kernel minhash_avx2;   /* needs CPU_AVX2 */
 extern minhash_kernel minhash_avx512; /* needs CPU_AVX512 */
+extern minhash_ways_kernel minhash_ways_avx2, minhash_ways_avx512;
 #endif
 
 #endif

@@ -3,12 +3,13 @@
  * ngram_table.c - see ngram_table.h.
  *
  * The sum of an n-gram is h1 M^(N-1) + h2 M^(N-2) + ... + hN modulo 2^64, where h1 to hN are the hashes of its words
- * and M is odd. One more word w moves it: sum * M + hw - h1 M^N. Example with N = 2: after "a b" the sum is a M + b,
- * and after "a b c" it is (a M + b) M + c - a M^2 = b M + c.
+ * and M is odd. One more word w moves it: (sum - h1 M^(N-1)) M + hw. Example with N = 2: after "a b" the sum is a M +
+ * b, and after "a b c" it is (a M + b - a M) M + c = b M + c.
  *
- * A sum is looked up in a filter first, of which 16 to 32 bits belong to each n-gram: it says of most sums at the cost
- * of one access to memory that no n-gram has them. Then in a table with open addressing, whose slots have numbers of
- * n-grams.
+ * A sum is looked up in a filter first, of which 16 to 32 bits belong to each n-gram, and an n-gram sets FILTER_BITS of
+ * one word of it. It says of all but one in some hundred sums at the cost of one access to memory that no n-gram has
+ * them. The accesses of a block do not wait for each other. Then a sum is looked up in a table with open addressing,
+ * whose slots have numbers of n-grams.
  */
 #include "ngram_table.h"
 
@@ -23,12 +24,8 @@
 #include "encode/ordered_workers.h"
 #include "platform/table_key.h"
 
-#define CHUNK ((uint64_t)16 << 10)    /* bytes of text that are normalized at once */
-#define WORDS_KEPT ((size_t)64 << 10) /* more bytes of words than these are moved to the front of their buffer */
+#define FILTER_BITS 2
 #define NO_NGRAM UINT32_MAX
-
-/* Classes of bytes in the normalization. Other values are the byte that it becomes. */
-enum { BYTE_DELETED = 1, BYTE_SPACE = 2, BYTE_MAYBE_SPACE = 3 };
 
 struct ngram {
     uint64_t sum;
@@ -46,9 +43,9 @@ struct listed_text {
 struct ngram_table {
     uint32_t words_each; /* N */
     struct table_key key;
-    uint64_t multiplier, power; /* M, and M^N */
-    uint8_t bytes[256];         /* class of each byte */
-    struct bytes_buffer words;  /* of all texts */
+    uint64_t multiplier, first_power; /* M, and M^(N-1) */
+    uint8_t map[256];                 /* bytes of words, as in word_grams.h */
+    struct bytes_buffer words;        /* of all texts */
     struct ngram *ngrams;
     uint64_t count, capacity;
     struct listed_text *texts;
@@ -65,20 +62,20 @@ struct ngram_table {
 
 /* ---- words ---- */
 
-static void bytes_describe(uint8_t bytes[256])
+static void map_make(uint8_t map[256])
 {
     static const char punctuation[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
     static const uint8_t spaces[] = {'\t', '\n', '\v', '\f', '\r', 0x1c, 0x1d, 0x1e, 0x1f, ' '};
     static const uint8_t leads[] = {0xc2, 0xe1, 0xe2, 0xe3};
     for (int i = 0; i < 256; i++)
-        bytes[i] = (uint8_t)(i >= 'A' && i <= 'Z' ? i + 32 : i);
-    /* The bytes 1 to 3 are kept, as what their values do not say: see text_scan(). */
+        map[i] = (uint8_t)(i >= 'A' && i <= 'Z' ? i + 32 : i);
+    map[GRAM_DELETED] = GRAM_OTHER; /* these two are kept, which their values do not say: see character_take() */
     for (size_t i = 0; i < sizeof punctuation - 1; i++)
-        bytes[(uint8_t)punctuation[i]] = BYTE_DELETED;
+        map[(uint8_t)punctuation[i]] = GRAM_DELETED;
     for (size_t i = 0; i < sizeof spaces; i++)
-        bytes[spaces[i]] = BYTE_SPACE;
+        map[spaces[i]] = GRAM_BLANK;
     for (size_t i = 0; i < sizeof leads; i++)
-        bytes[leads[i]] = BYTE_MAYBE_SPACE;
+        map[leads[i]] = GRAM_OTHER;
 }
 
 /* Returns how many bytes of white space outside ASCII begin at `at`, or 0. */
@@ -94,99 +91,70 @@ static uint64_t wide_space(const uint8_t *at, uint64_t left)
     return is_space ? 3 : 0;
 }
 
-/* The words of one text, or of two, as they are found. */
+static bool search_begin(const struct ngram_table *table, struct ngram_search *search,
+                         bool (*take)(void *user, const uint8_t *words, const uint64_t *begins, uint32_t count),
+                         void *user)
+{
+    search->grams.each = table->words_each;
+    search->grams.take = take;
+    search->grams.user = user;
+    if (!search->hashes)
+        search->hashes = malloc((GRAM_BLOCK + (size_t)table->words_each) * sizeof *search->hashes);
+    return search->hashes && word_grams_begin(&search->grams);
+}
+
+/* Returns the hash of a word, after which 16 bytes can be read. Most have at most 16 bytes; for these there is no
+ * branch on their number, which is predicted wrong often. */
+static uint64_t word_hash(struct table_key key, const uint8_t *word, uint64_t bytes)
+{
+    static const uint8_t masks[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    if (bytes > 16)
+        return table_hash(key, word, bytes);
+    const uint8_t *mask = masks + 16 - bytes;
+    return table_mix(key, load64(word) & load64(mask), (load64(word + 8) & load64(mask + 8)) ^ bytes);
+}
+
+/* Replaces the hashes of words by the sums of the n-grams that begin with them. */
+static void sums_find(const struct ngram_table *table, uint64_t *hashes, const uint8_t *words, const uint64_t *begins,
+                      uint32_t count)
+{
+    const uint32_t each = table->words_each;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count + each - 1; i++) {
+        const uint64_t hash = word_hash(table->key, words + begins[i], begins[i + 1] - 1 - begins[i]);
+        sum = sum * table->multiplier + hash;
+        hashes[i] = hash;
+        if (i + 1 < each)
+            continue;
+        const uint64_t first = hashes[i + 1 - each];
+        hashes[i + 1 - each] = sum;
+        sum -= first * table->first_power;
+    }
+}
+
+/* The words of a text. */
 struct scan {
     const struct ngram_table *table;
-    struct ngram_search *search;
-    uint64_t words; /* so far */
-    uint64_t begin; /* of the current word in search->words */
-    uint64_t sum;   /* of the last N words, once there are so many */
-    /* Called with each n-gram, whose words are `bytes` bytes at `text`. False ends the search. */
-    bool (*ngram)(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes);
-    void *user;
-    bool ended;
+    struct word_grams *grams;
 };
 
-static bool search_begin(const struct ngram_table *table, struct ngram_search *search)
+static inline uint64_t character_take(void *user, uint8_t **to, const uint8_t *text, uint64_t count, uint64_t at)
 {
-    if (!search->begins) {
-        search->begins = malloc(table->words_each * sizeof *search->begins);
-        search->hashes = malloc(table->words_each * sizeof *search->hashes);
-    }
-    search->words.count = 0;
-    return search->begins && search->hashes;
+    const struct scan *scan = user;
+    const uint8_t one = text[at], byte = scan->table->map[one];
+    const uint64_t space = byte == GRAM_BLANK ? 1 : byte == GRAM_OTHER ? wide_space(text + at, count - at) : 0;
+    if (space)
+        *to = gram_word_end(scan->grams, *to);
+    else if (byte != GRAM_DELETED)
+        *(*to)++ = byte == GRAM_OTHER ? one : byte;
+    return at + (space ? space : 1);
 }
 
-/* Moves the words that are still needed to the front, if they are less than half of all. */
-static void words_shorten(struct scan *scan)
+/* Adds the words of a text: at most one byte and a blank for each of its bytes. */
+static bool text_scan(const struct ngram_table *table, struct word_grams *grams, const char *text, uint64_t count)
 {
-    struct ngram_search *search = scan->search;
-    const uint32_t each = scan->table->words_each;
-    const uint64_t first = scan->words < each ? search->begins[0] : search->begins[scan->words % each];
-    if (search->words.count < WORDS_KEPT || first < search->words.count / 2)
-        return;
-    memmove(search->words.bytes, search->words.bytes + first, search->words.count - (size_t)first);
-    search->words.count -= (size_t)first;
-    scan->begin -= first;
-    for (uint64_t i = 0; i < min64(each, scan->words); i++)
-        search->begins[i] -= first;
-}
-
-/* Ends a word, if there is one since the last blank. */
-static void word_end(struct scan *scan)
-{
-    struct ngram_search *search = scan->search;
-    const struct ngram_table *table = scan->table;
-    const uint64_t bytes = search->words.count - scan->begin, at = scan->words % table->words_each;
-    if (!bytes)
-        return;
-    const uint64_t hash = table_hash(table->key, search->words.bytes + scan->begin, bytes);
-    scan->sum = scan->sum * table->multiplier + hash;
-    if (scan->words >= table->words_each)
-        scan->sum -= search->hashes[at] * table->power;
-    search->hashes[at] = hash;
-    search->begins[at] = scan->begin;
-    scan->words++;
-    if (scan->words >= table->words_each) {
-        const uint64_t first = search->begins[scan->words % table->words_each];
-        scan->ended = !scan->ngram(scan->user, scan->sum, search->words.bytes + first, search->words.count - first);
-    }
-    search->words.bytes[search->words.count++] = ' ';
-    scan->begin = search->words.count;
-    words_shorten(scan);
-}
-
-/* Adds the words of a text. The buffer of words has room for a chunk of the text, and one blank for each of its bytes
- * and for its end. */
-static bool text_scan(struct scan *scan, const char *text, uint64_t count)
-{
-    const uint8_t *bytes = (const uint8_t *)text;
-    const uint8_t *describe = scan->table->bytes;
-    struct bytes_buffer *words = &scan->search->words;
-    for (uint64_t i = 0; i < count && !scan->ended;) {
-        const uint64_t end = i + min64(CHUNK, count - i);
-        if (!bytes_reserve(words, 2 * CHUNK + 16))
-            return false;
-        while (i < end && !scan->ended) {
-            const uint8_t byte = describe[bytes[i]];
-            if (byte > BYTE_MAYBE_SPACE || bytes[i] <= BYTE_MAYBE_SPACE) {
-                words->bytes[words->count++] = bytes[i] <= BYTE_MAYBE_SPACE ? bytes[i] : byte;
-                i++;
-                continue;
-            }
-            uint64_t space = byte == BYTE_SPACE;
-            if (byte == BYTE_MAYBE_SPACE && !(space = wide_space(bytes + i, count - i)))
-                words->bytes[words->count++] = bytes[i];
-            if (space)
-                word_end(scan);
-            i += space ? space : 1;
-        }
-    }
-    if (!bytes_reserve(words, 16))
-        return false;
-    if (!scan->ended)
-        word_end(scan);
-    return true;
+    struct scan scan = {table, grams};
+    return words_add(grams, table->map, (const uint8_t *)text, count, 2, character_take, &scan);
 }
 
 /* ---- making a table ---- */
@@ -200,17 +168,16 @@ enum tokmap_status ngram_table_new(struct ngram_table **table, uint32_t words, s
     made->words_each = words;
     made->key = table_key_new();
     made->multiplier = made->key.low | 1;
-    made->power = 1;
-    for (uint32_t i = 0; i < words; i++)
-        made->power *= made->multiplier;
-    bytes_describe(made->bytes);
+    made->first_power = 1;
+    for (uint32_t i = 1; i < words; i++)
+        made->first_power *= made->multiplier;
+    map_make(made->map);
     return TOKMAP_OK;
 }
 
 void ngram_search_free(struct ngram_search *search)
 {
-    bytes_free(&search->words);
-    free(search->begins);
+    word_grams_free(&search->grams);
     free(search->hashes);
     *search = (struct ngram_search){0};
 }
@@ -233,37 +200,41 @@ void ngram_table_free(struct ngram_table *table)
 
 struct adding {
     struct ngram_table *table;
-    uint64_t words_end; /* of the text's words in table->words, as far as they are copied */
-    uint64_t ngrams;
+    uint64_t ngrams; /* of the text */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
 
 /* Adds an n-gram: its last word, or of the first one of a text all words, to the words of the table. */
-static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes)
+static enum tokmap_status ngram_add(struct adding *adding, uint64_t sum, const uint8_t *text, uint64_t bytes,
+                                    uint64_t last)
 {
-    struct adding *adding = user;
     struct ngram_table *table = adding->table;
     const bool room = list_room(&table->ngrams, table->count, &table->capacity, sizeof *table->ngrams);
-    uint64_t last = bytes;
-    while (adding->ngrams && last && text[last - 1] != ' ')
-        last--;
-    last = adding->ngrams ? last : 0;
     const bool blank = adding->ngrams && table->words.count;
+    last = adding->ngrams ? last : 0;
     if (!room || bytes > UINT32_MAX || (blank && !bytes_append(&table->words, " ", 1)) ||
-        !bytes_append(&table->words, text + last, (size_t)(bytes - last))) {
-        adding->status = error_set_memory(adding->error, "a list of n-grams", table->count * sizeof *table->ngrams);
-        return false;
-    }
-    if (table->count == NO_NGRAM) {
-        adding->status = error_set(adding->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                                   "the files of --exclude-ngrams have more than 2^32 n-grams; name fewer");
-        return false;
-    }
+        !bytes_append(&table->words, text + last, (size_t)(bytes - last)))
+        return error_set_memory(adding->error, "a list of n-grams", table->count * sizeof *table->ngrams);
+    if (table->count == NO_NGRAM)
+        return error_set(adding->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the files of --exclude-ngrams have more than 2^32 n-grams; name fewer");
     table->ngrams[table->count++] = (struct ngram){
         .sum = sum, .begin = table->words.count - bytes, .bytes = (uint32_t)bytes, .text = (uint32_t)table->text_count};
     adding->ngrams++;
-    return true;
+    return TOKMAP_OK;
+}
+
+static bool ngrams_add(void *user, const uint8_t *words, const uint64_t *begins, uint32_t count)
+{
+    struct adding *adding = user;
+    const struct ngram_table *table = adding->table;
+    const uint32_t each = table->words_each;
+    sums_find(table, table->search.hashes, words, begins, count);
+    for (uint32_t i = 0; i < count && !adding->status; i++)
+        adding->status = ngram_add(adding, table->search.hashes[i], words + begins[i], begins[i + each] - 1 - begins[i],
+                                   begins[i + each - 1] - begins[i]);
+    return !adding->status;
 }
 
 static enum tokmap_status file_add(struct ngram_table *table, const char *path, struct tokmap_error *error)
@@ -282,19 +253,20 @@ enum tokmap_status ngram_table_add(struct ngram_table *table, const char *text, 
                                    uint64_t record, struct tokmap_error *error)
 {
     struct adding adding = {.table = table, .error = error};
-    struct scan scan = {.table = table, .search = &table->search, .ngram = ngram_add, .user = &adding};
+    struct word_grams *grams = &table->search.grams;
     assert(!table->slots);
     if (!list_room(&table->texts, table->text_count, &table->text_capacity, sizeof *table->texts) ||
-        !search_begin(table, &table->search))
+        !search_begin(table, &table->search, ngrams_add, &adding))
         return error_set_memory(error, "a list of n-grams", table->text_count * sizeof *table->texts);
     const enum tokmap_status status = file_add(table, path, error);
     if (status)
         return status;
     table->texts[table->text_count] = (struct listed_text){record, (uint32_t)(table->file_count - 1)};
-    if (!text_scan(&scan, text, bytes))
+    if (!text_scan(table, grams, text, bytes))
         return error_set_memory(error, "the words of a text", bytes);
-    table->counts.texts += scan.words != 0;
-    table->counts.short_texts += scan.words && !adding.ngrams;
+    word_grams_pass(grams);
+    table->counts.texts += grams->gone + grams->count != 0;
+    table->counts.short_texts += grams->count && !adding.ngrams;
     table->text_count += adding.ngrams != 0;
     return adding.status;
 }
@@ -359,6 +331,16 @@ static uint64_t slot_find(const struct ngram_table *table, uint64_t sum, const u
     return slot;
 }
 
+/* Returns the word of the filter where a sum belongs, and in *bits its bits. */
+static uint64_t filter_place(const struct ngram_table *table, uint64_t sum, uint64_t *bits)
+{
+    const uint64_t mixed = sum * 0x9e3779b97f4a7c15U;
+    *bits = 0;
+    for (int i = 0; i < FILTER_BITS; i++)
+        *bits |= (uint64_t)1 << (mixed >> 6 * i) % 64;
+    return mixed >> table->filter_shift;
+}
+
 enum tokmap_status ngram_table_finish(struct ngram_table *table, struct tokmap_error *error)
 {
     uint64_t slots = 64;
@@ -375,15 +357,15 @@ enum tokmap_status ngram_table_finish(struct ngram_table *table, struct tokmap_e
         return error_set_memory(error, "a list of n-grams", slots * (sizeof *table->slots + 1));
     table->slot_mask = slots - 1;
     memset(table->slots, 0xff, (size_t)slots * sizeof *table->slots);
-    table->filter_shift = 64 - 3 - __builtin_ctzll(slots);
+    table->filter_shift = 64 + 3 - __builtin_ctzll(slots);
     for (uint64_t i = 0; i < table->count; i++) {
         const struct ngram *ngram = &table->ngrams[i];
         const uint64_t slot = slot_find(table, ngram->sum, table->words.bytes + ngram->begin, ngram->bytes);
         if (table->slots[slot] != NO_NGRAM)
             continue;
-        const uint64_t bit = ngram->sum * 0x9e3779b97f4a7c15U >> table->filter_shift;
+        uint64_t bits;
         table->slots[slot] = (uint32_t)i;
-        table->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+        table->filter[filter_place(table, ngram->sum, &bits)] |= bits;
         table->counts.ngrams++;
     }
     ngram_search_free(&table->search);
@@ -429,34 +411,42 @@ void ngram_table_origin(const struct ngram_table *table, uint64_t ngram, struct 
 
 struct finding {
     const struct ngram_table *table;
+    struct ngram_search *search;
     uint64_t found;
 };
 
-static bool ngram_find(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes)
+static bool ngrams_find(void *user, const uint8_t *words, const uint64_t *begins, uint32_t count)
 {
     struct finding *finding = user;
     const struct ngram_table *table = finding->table;
-    const uint64_t bit = sum * 0x9e3779b97f4a7c15U >> table->filter_shift;
-    if (!(table->filter[bit / 64] >> bit % 64 & 1))
-        return true;
-    const uint32_t ngram = table->slots[slot_find(table, sum, text, bytes)];
-    if (ngram == NO_NGRAM)
-        return true;
-    finding->found = ngram;
-    return false;
+    uint64_t *sums = finding->search->hashes;
+    sums_find(table, sums, words, begins, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bits;
+        if (~table->filter[filter_place(table, sums[i], &bits)] & bits)
+            continue;
+        const uint64_t bytes = begins[i + table->words_each] - 1 - begins[i];
+        const uint32_t ngram = table->slots[slot_find(table, sums[i], words + begins[i], bytes)];
+        if (ngram != NO_NGRAM) {
+            finding->found = ngram;
+            return false;
+        }
+    }
+    return true;
 }
 
 enum tokmap_status ngram_table_find(const struct ngram_table *table, struct ngram_search *search, const char *text,
                                     uint64_t bytes, const char *second, uint64_t second_bytes, uint64_t *found,
                                     struct tokmap_error *error)
 {
-    struct finding finding = {table, NGRAM_NONE};
-    struct scan scan = {.table = table, .search = search, .ngram = ngram_find, .user = &finding};
+    struct finding finding = {table, search, NGRAM_NONE};
+    struct word_grams *grams = &search->grams;
     assert(table->slots);
-    if (!search_begin(table, search) || !text_scan(&scan, text, bytes) ||
-        (second && !scan.ended && !text_scan(&scan, second, second_bytes)))
+    if (!search_begin(table, search, ngrams_find, &finding) || !text_scan(table, grams, text, bytes) ||
+        (second && !grams->ended && !text_scan(table, grams, second, second_bytes)))
         return error_set_memory(error, "the words of a text", bytes + second_bytes);
+    if (!grams->ended)
+        word_grams_pass(grams);
     *found = finding.found;
-    bytes_trim(&search->words);
     return TOKMAP_OK;
 }

@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/bytes_buffer.h"
 #include "minhash.h"
 #include "tokmap/tokmap.h"
+#include "word_grams.h"
 
 #define NGRAM_WORDS_MOST 1000
 #define NGRAM_NONE UINT64_MAX
@@ -69,9 +69,8 @@ void ngram_table_identity(const struct ngram_table *table, uint8_t identity[16])
 
 /* State of one thread that searches. Begins as zero bytes. */
 struct ngram_search {
-    struct bytes_buffer words; /* the last words, separated by blanks */
-    uint64_t *begins;          /* of the last N words, in `words` */
-    uint64_t *hashes;          /* of the last N words */
+    struct word_grams grams;
+    uint64_t *hashes; /* of the words of a block */
 };
 void ngram_search_free(struct ngram_search *search);
 

@@ -13,20 +13,21 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/hash.h"
 #include "text/code_point.h"
 #include "unicode/code_sets.h"
 #include "unicode/nfc_tables.h"
 
-#define CHUNK ((uint64_t)4 << 10)     /* bytes of text for which room is made at once */
-#define GROWTH 4                      /* most bytes of words from one byte of text, and a blank */
-#define WORDS_KEPT ((size_t)16 << 10) /* more bytes of words than these are moved to the front of their buffer */
-#define CODES_MOST 8                  /* that one character becomes; Unicode has at most 4 */
+#define GROWTH 4     /* most bytes of words from one byte of text, and a blank */
+#define CODES_MOST 8 /* that one character becomes; Unicode has at most 4 */
 
 /* Values of the table that are no characters; others are what is added to the word. */
-enum { FOLD_SLOW = 0xFFFF, FOLD_NOTHING = 0xFFFE, FOLD_DIGIT = 0xFFFD, FOLD_BLANK = ' ' };
+enum { FOLD_SLOW = 0xFFFF, FOLD_NOTHING = 0xFFFE, FOLD_DIGIT = 0xFFFD, FOLD_BLANK = GRAM_BLANK };
 
 struct shingle_table {
+    gram_hashes_kernel *hashes;
+    uint8_t map[128]; /* for word_grams.h */
     uint16_t fold[0x10000];
 };
 
@@ -94,8 +95,17 @@ struct shingle_table *shingle_table_new(void)
 {
     struct shingle_table *table = malloc(sizeof *table);
     uint32_t codes[CODES_MOST], count;
-    for (uint32_t code = 0; table && code < 0x10000; code++)
+    if (!table)
+        return NULL;
+    table->hashes = gram_hashes_plain;
+#if defined(__x86_64__)
+    if (cpu_has(CPU_AVX512))
+        table->hashes = gram_hashes_avx512;
+#endif
+    for (uint32_t code = 0; code < 0x10000; code++)
         table->fold[code] = code == LOWER_SIGMA ? FOLD_SLOW : code_fold(code, codes, &count);
+    for (uint32_t code = 0; code < 0x80; code++)
+        table->map[code] = table->fold[code] < 0x80 ? (uint8_t)table->fold[code] : GRAM_OTHER;
     return table;
 }
 
@@ -106,44 +116,18 @@ void shingle_table_free(struct shingle_table *table)
 
 /* ---- words ---- */
 
-/* Moves the words that are still needed to the front, if they are less than half of all. */
-static void words_shorten(struct shingle_scan *scan)
+void gram_hashes_plain(const uint8_t *words, const uint64_t *begins, uint32_t each, uint32_t count, uint64_t *hashes)
 {
-    const uint64_t first = scan->begins[scan->count < scan->words_each ? 0 : scan->next];
-    if (scan->words.count < WORDS_KEPT || first < scan->words.count / 2)
-        return;
-    memmove(scan->words.bytes, scan->words.bytes + first, scan->words.count - (size_t)first);
-    scan->words.count -= (size_t)first;
-    scan->begin -= first;
-    for (uint64_t i = 0; i < min64(scan->words_each, scan->count); i++)
-        scan->begins[i] -= first;
+    for (uint32_t i = 0; i < count; i++)
+        hashes[i] = xxh64(words + begins[i], (size_t)(begins[i + each] - 1 - begins[i]));
 }
 
-static void shingles_pass(struct shingle_scan *scan)
+static bool grams_take(void *user, const uint8_t *words, const uint64_t *begins, uint32_t count)
 {
-    if (scan->waiting)
-        scan->found(scan->user, scan->shingles, scan->waiting);
-    scan->waiting = 0;
-}
-
-/* Ends a word, if there is one since the last blank. */
-static void word_end(struct shingle_scan *scan)
-{
-    struct bytes_buffer *words = &scan->words;
-    if (words->count == scan->begin)
-        return;
-    scan->begins[scan->next] = scan->begin;
-    scan->count++;
-    scan->next = scan->next + 1 == scan->words_each ? 0 : scan->next + 1;
-    if (scan->count >= scan->words_each) {
-        const uint64_t first = scan->begins[scan->next];
-        scan->shingles[scan->waiting++] = xxh64(words->bytes + first, words->count - (size_t)first);
-        if (scan->waiting == SHINGLE_BLOCK)
-            shingles_pass(scan);
-    }
-    words->bytes[words->count++] = ' ';
-    scan->begin = words->count;
-    words_shorten(scan);
+    struct shingle_scan *scan = user;
+    scan->table->hashes(words, begins, scan->words_each, count, scan->shingles);
+    scan->found(scan->user, scan->shingles, count);
+    return true;
 }
 
 static uint16_t fold_at(const struct shingle_table *table, const uint8_t *text, uint64_t count, uint64_t at,
@@ -182,9 +166,8 @@ static uint64_t number_end(const struct shingle_table *table, const uint8_t *tex
 }
 
 /* Adds a character that is not one of ASCII's letters and blanks. Returns where the next one begins. */
-static uint64_t character_add(struct shingle_scan *scan, const uint8_t *text, uint64_t count, uint64_t at)
+static uint64_t character_add(struct shingle_scan *scan, uint8_t **to, const uint8_t *text, uint64_t count, uint64_t at)
 {
-    struct bytes_buffer *words = &scan->words;
     uint32_t codes[CODES_MOST] = {0}, made = 1;
     size_t bytes = 0;
     const uint32_t code = code_point_get(text + at, &bytes);
@@ -195,59 +178,50 @@ static uint64_t character_add(struct shingle_scan *scan, const uint8_t *text, ui
     else if (fold == FOLD_SLOW)
         fold = code_fold(code, codes, &made);
     if (fold == FOLD_DIGIT) {
-        words->bytes[words->count++] = '0';
+        *(*to)++ = '0';
         return number_end(scan->table, text, count, at);
     }
     if (fold == FOLD_BLANK)
-        word_end(scan);
+        *to = gram_word_end(&scan->grams, *to);
     else if (fold != FOLD_NOTHING)
         for (uint32_t i = 0; i < made; i++)
-            words->count += code_point_put(words->bytes + words->count, codes[i]);
+            *to += code_point_put(*to, codes[i]);
     return at + bytes;
 }
 
-/* Adds the words of a text. */
-static bool text_scan(struct shingle_scan *scan, const uint8_t *text, uint64_t count)
+static inline uint64_t character_take(void *user, uint8_t **to, const uint8_t *text, uint64_t count, uint64_t at)
 {
-    const uint16_t *fold = scan->table->fold;
-    struct bytes_buffer *words = &scan->words;
-    for (uint64_t i = 0; i < count;) {
-        const uint64_t end = i + min64(CHUNK, count - i);
-        if (!bytes_reserve(words, GROWTH * CHUNK + 64))
-            return false;
-        while (i < end) {
-            const uint16_t one = text[i] < 0x80 ? fold[text[i]] : FOLD_SLOW;
-            if (one == FOLD_BLANK) {
-                word_end(scan);
-                i++;
-            } else if (one < 0x80) {
-                words->bytes[words->count++] = (uint8_t)one;
-                i++;
-            } else {
-                i = character_add(scan, text, count, i);
-            }
-        }
-    }
-    if (!bytes_reserve(words, 16))
-        return false;
-    word_end(scan);
-    return true;
+    struct shingle_scan *scan = user;
+    const uint16_t one = text[at] < 0x80 ? scan->table->fold[text[at]] : FOLD_SLOW;
+    if (one == FOLD_BLANK)
+        *to = gram_word_end(&scan->grams, *to);
+    else if (one < 0x80)
+        *(*to)++ = (uint8_t)one;
+    else
+        return character_add(scan, to, text, count, at);
+    return at + 1;
+}
+
+static bool text_scan(struct shingle_scan *scan, const char *text, uint64_t count)
+{
+    return words_add(&scan->grams, scan->table->map, (const uint8_t *)text, count, GROWTH, character_take, scan);
 }
 
 bool shingles_find(struct shingle_scan *scan, const char *text, uint64_t bytes, const char *second,
                    uint64_t second_bytes)
 {
     assert(scan->words_each && scan->words_each <= SHINGLE_WORDS_MOST);
-    bytes_trim(&scan->words);
-    scan->begin = scan->count = 0;
-    scan->next = scan->waiting = 0;
-    const bool good = text_scan(scan, (const uint8_t *)text, bytes) &&
-                      (!second || text_scan(scan, (const uint8_t *)second, second_bytes));
-    shingles_pass(scan);
+    scan->grams.each = scan->words_each;
+    scan->grams.take = grams_take;
+    scan->grams.user = scan;
+    const bool good = word_grams_begin(&scan->grams) && text_scan(scan, text, bytes) &&
+                      (!second || text_scan(scan, second, second_bytes));
+    if (good)
+        word_grams_pass(&scan->grams);
     return good;
 }
 
 void shingle_scan_free(struct shingle_scan *scan)
 {
-    bytes_free(&scan->words);
+    word_grams_free(&scan->grams);
 }

@@ -26,10 +26,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/bytes_buffer.h"
+#include "word_grams.h"
 
 #define SHINGLE_WORDS_MOST 100
-#define SHINGLE_BLOCK 512
 
 struct shingle_table; /* replacement of each character; immutable, for any thread */
 
@@ -40,24 +39,28 @@ void shingle_table_free(struct shingle_table *table);
 struct shingle_scan {
     const struct shingle_table *table;
     uint32_t words_each; /* N, 1 to SHINGLE_WORDS_MOST */
-    /* Called with the shingles of a text, up to SHINGLE_BLOCK at once. */
+    /* Called with the shingles of a text, up to GRAM_BLOCK at once. */
     void (*found)(void *user, const uint64_t *shingles, uint32_t count);
     void *user;
     /* private */
-    struct bytes_buffer words;           /* the last ones, with a blank after each */
-    uint64_t begin;                      /* of the current word */
-    uint64_t begins[SHINGLE_WORDS_MOST]; /* of the last N words: that of word w is begins[w % N] */
-    uint64_t count;                      /* of words so far */
-    uint32_t next;                       /* count % N */
-    uint32_t waiting;
-    uint64_t shingles[SHINGLE_BLOCK];
+    struct word_grams grams;
+    uint64_t shingles[GRAM_BLOCK];
 };
 
 /* Finds the shingles of a text, and of a second one that follows it, or NULL. The texts are valid UTF-8. Memory: the
- * last N words. Returns false if the texts have no shingle. */
+ * last N words, and 64 KiB. Returns false if there is no memory. */
 bool shingles_find(struct shingle_scan *scan, const char *text, uint64_t bytes, const char *second,
                    uint64_t second_bytes);
 
 void shingle_scan_free(struct shingle_scan *scan);
+
+/* Kernels for each instruction set. They compute XXH64 of up to GRAM_BLOCK grams (word_grams.h), in any order. After
+ * the words, GRAM_SLACK bytes can be read. */
+typedef void gram_hashes_kernel(const uint8_t *words, const uint64_t *begins, uint32_t each, uint32_t count,
+                                uint64_t *hashes);
+extern gram_hashes_kernel gram_hashes_plain;
+#if defined(__x86_64__)
+extern gram_hashes_kernel gram_hashes_avx512; /* needs CPU_AVX512 */
+#endif
 
 #endif

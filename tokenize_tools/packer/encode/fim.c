@@ -62,14 +62,13 @@ static const struct {
 static uint64_t mark_find(const struct tokenizer *tokenizer, const char *name)
 {
     static const char mark[] = "▁";
-    struct tokenizer_info info;
     const uint8_t *bytes;
     uint32_t count;
     uint64_t id = tokenizer_special(tokenizer, name);
     if (id != TOKMAP_NO_ID || strncmp(name, mark, sizeof mark - 1) != 0)
         return id;
     name += sizeof mark - 1;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     for (id = 0; id < info.vocabulary; id++)
         if (tokenizer_token(tokenizer, id, &bytes, &count) && count == strlen(name) + 1 && bytes[0] == ' ' &&
             !memcmp(bytes + 1, name, count - 1))

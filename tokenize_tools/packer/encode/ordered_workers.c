@@ -4,13 +4,18 @@
  *
  * All workers run the same loop, and there is no separate reader or writer thread:
  *
- *  1. Get an empty item. Take the reading lock, draw the next ticket, and fill the item's batch.
- *  2. Make the batch's documents and process them, in parallel with the other workers.
+ *  1. If no worker reads and an item is empty: draw the next ticket, and fill the item's batch.
+ *  2. Take the item with the next ticket. Make its documents and process them, in parallel with the other workers.
  *  3. If all earlier tickets are committed: commit this item, then all following items that are already processed. If
  * not: leave the item in `ready`, where the worker that commits the preceding ticket finds it.
  *
  * Example with two workers: A reads ticket 0 and B reads ticket 1. B is done first and leaves ticket 1 in `ready`, then
  * reads ticket 2. A commits ticket 0, finds ticket 1 in `ready` and commits it too.
+ *
+ * What is decompressed takes long to read, so the worker that reads repeats step 1 until no item is empty, and the
+ * others go on with step 2: it decompresses ahead of them, and what it needs for that stays in its processor's caches.
+ * Example: A reads tickets 0 to 3, and B meanwhile processes 0 and 1. No item is empty, so A processes 2. B is done
+ * first, and reads on.
  *
  * So a worker never waits for a slower one while there are empty items. There are about two items per worker, and their
  * number bounds the memory. A queue per stage, with a reader and a writer thread, would cost the same locks and keep
@@ -64,17 +69,18 @@ struct ordered_workers {
     uint32_t item_count;
     struct worker *threads;
 
-    struct os_mutex *reading; /* guards the corpus and the next three fields */
-    uint64_t next_ticket;
-    bool ended;                 /* no input is left */
-    struct queued_item *reader; /* the item that is being filled; NULL before the first one */
-
     struct os_mutex *ordering;     /* guards all fields below */
-    struct os_condition *emptied;  /* signaled when an item becomes empty, or the work has failed */
+    struct os_condition *changed;  /* signaled when an item becomes empty or is read, or the work has failed */
     struct os_condition *advanced; /* signaled when next_commit grows and the turn is free, when next_order grows, or
                                     * the work has failed */
     struct queued_item **empty;    /* a stack, since the item that was used last is still in the processor's caches */
     uint32_t empty_count;
+    struct queued_item *reader; /* the item that is being filled: its worker alone uses the corpus. NULL: none reads */
+    bool ahead;                 /* it is worth to read before others wait: the last batch was decompressed */
+    bool ended;                 /* no input is left */
+    struct queued_item **read;  /* items that are filled and not taken, at ticket modulo item_count */
+    uint64_t next_read;         /* the ticket that is read next, */
+    uint64_t next_taken;        /* and the one that is taken next */
     struct queued_item **ready; /* processed items, at ticket modulo item_count */
     uint64_t next_commit;       /* the ticket that is committed next */
     uint64_t next_order;        /* the ticket that ordered_workers_wait_order() lets pass next */
@@ -143,7 +149,7 @@ static void work_stop(struct ordered_workers *workers, enum tokmap_status status
     workers->status = status;
     workers->error = *error;
     __atomic_store_n(&workers->stopped, true, __ATOMIC_RELEASE);
-    os_condition_broadcast(workers->emptied);
+    os_condition_broadcast(workers->changed);
     os_condition_broadcast(workers->advanced);
 }
 
@@ -186,19 +192,6 @@ void ordered_workers_pass(struct ordered_workers *workers)
     workers->next_order++;
     os_condition_broadcast(workers->advanced);
     os_mutex_unlock(workers->ordering);
-}
-
-/* Waits for an empty item. Returns NULL if the work has failed. */
-static struct queued_item *item_get_empty(struct ordered_workers *workers)
-{
-    struct queued_item *item = NULL;
-    os_mutex_lock(workers->ordering);
-    while (!workers->empty_count && !workers->stopped)
-        os_condition_wait(workers->emptied, workers->ordering);
-    if (!workers->stopped)
-        item = workers->empty[--workers->empty_count];
-    os_mutex_unlock(workers->ordering);
-    return item;
 }
 
 /* Fails if too much was left out. kept: the documents that precede the last item that was left out. */
@@ -347,7 +340,7 @@ static void item_processed(struct ordered_workers *workers, struct queued_item *
         }
         workers->next_commit++;
         workers->empty[workers->empty_count++] = next_item;
-        os_condition_signal(workers->emptied);
+        os_condition_signal(workers->changed);
     }
     if (own) {
         workers->turn_held = false;
@@ -358,8 +351,8 @@ static void item_processed(struct ordered_workers *workers, struct queued_item *
 
 /* ---- callbacks of the corpus ---- */
 
-/* Called while the worker of workers->reader holds `reading`. It cannot deadlock: workers with earlier tickets need
- * neither that lock nor another item to be committed. Before ordered_workers_run(), the corpus goes to where a killed
+/* Called by the worker of workers->reader. It cannot deadlock: other workers take and commit the earlier tickets, for
+ * which they need neither the corpus nor another item. Before ordered_workers_run(), the corpus goes to where a killed
  * process was (corpus_range.h): there is no reader then, and no other batch either. */
 static void before_large(void *user)
 {
@@ -376,22 +369,44 @@ static bool stop_requested(void *user)
 
 /* ---- workers ---- */
 
-/* Fills the item's batch. Returns END if no input is left or the work has failed. */
-static enum tokmap_status batch_read(struct ordered_workers *workers, struct queued_item *item)
+/* Fills an empty item. The caller holds `ordering`, which is free meanwhile. */
+static void batch_read(struct ordered_workers *workers)
 {
-    enum tokmap_status status = TOKMAP_END;
-    os_mutex_lock(workers->reading);
-    if (!workers->ended && !is_stopped(workers)) {
-        item->ticket = workers->next_ticket++;
-        item->has_turn = false;
-        workers->reader = item;
-        status = corpus_next(workers->corpus, &item->base.batch, &item->error);
-        workers->ended = status != TOKMAP_OK;
+    struct queued_item *item = workers->reader = workers->empty[--workers->empty_count];
+    os_mutex_unlock(workers->ordering);
+    item->ticket = workers->next_read;
+    item->has_turn = false;
+    item->status = corpus_next(workers->corpus, &item->base.batch, &item->error);
+    if (!item->status && workers->options.stop && workers->options.stop(workers->options.user))
+        item->status = error_set(&item->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+    os_mutex_lock(workers->ordering);
+    workers->reader = NULL;
+    workers->ahead = corpus_is_compressed(workers->corpus);
+    workers->ended = item->status != TOKMAP_OK;
+    if (item->status != TOKMAP_END)
+        workers->read[workers->next_read++ % workers->item_count] = item;
+    (workers->ended ? os_condition_broadcast : os_condition_signal)(workers->changed);
+}
+
+/* Takes the next item to process, and reads ahead if no other worker does. Returns NULL if no input is left, or the
+ * work has failed. */
+static struct queued_item *item_take(struct ordered_workers *workers)
+{
+    struct queued_item *item = NULL;
+    os_mutex_lock(workers->ordering);
+    while (!item && !workers->stopped) {
+        const bool waits = workers->next_taken < workers->next_read;
+        if (!workers->reader && !workers->ended && workers->empty_count && (workers->ahead || !waits))
+            batch_read(workers);
+        else if (waits)
+            item = workers->read[workers->next_taken++ % workers->item_count];
+        else if (workers->ended)
+            break;
+        else
+            os_condition_wait(workers->changed, workers->ordering);
     }
-    os_mutex_unlock(workers->reading);
-    if (!status && workers->options.stop && workers->options.stop(workers->options.user))
-        status = error_set(&item->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-    return status;
+    os_mutex_unlock(workers->ordering);
+    return item;
 }
 
 static void worker_run(void *user)
@@ -400,14 +415,8 @@ static void worker_run(void *user)
     struct ordered_workers *workers = worker->workers;
     const struct ordered_workers_options *options = &workers->options;
     struct tokmap_error error;
-    for (;;) {
-        struct queued_item *item = item_get_empty(workers);
-        if (!item)
-            return;
+    for (struct queued_item *item; (item = item_take(workers)) != NULL;) {
         item->base.worker = worker->number;
-        item->status = batch_read(workers, item);
-        if (item->status == TOKMAP_END)
-            break;
         if (!item->status)
             item->status = records_to_documents(&options->corpus, &item->base.batch, &item->error);
         if (!item->status)
@@ -428,7 +437,7 @@ static void worker_run(void *user)
 enum tokmap_status ordered_workers_run(struct ordered_workers *workers, struct tokmap_error *error)
 {
     int system = 0;
-    assert(!workers->next_ticket && workers->corpus);
+    assert(!workers->next_read && workers->corpus);
     for (uint32_t i = 1; i < workers->options.threads && !system; i++)
         system = os_thread_start(&workers->threads[i].thread, workers->options.name, worker_run, &workers->threads[i]);
     /* Fewer threads would do the same work, but slower than the caller expects: it is an error. */
@@ -468,10 +477,11 @@ enum tokmap_status ordered_workers_new(struct ordered_workers **workers, const s
     made->item_count = threads == 1 ? 1 : threads + (uint32_t)min64(threads, SPARE_MOST);
     made->items = calloc(made->item_count, sizeof *made->items);
     made->empty = calloc(made->item_count, sizeof(struct queued_item *));
+    made->read = calloc(made->item_count, sizeof(struct queued_item *));
     made->ready = calloc(made->item_count, sizeof(struct queued_item *));
     made->threads = calloc(threads, sizeof *made->threads);
-    if (!made->items || !made->empty || !made->ready || !made->threads || os_mutex_new(&made->reading) ||
-        os_mutex_new(&made->ordering) || os_condition_new(&made->emptied) || os_condition_new(&made->advanced))
+    if (!made->items || !made->empty || !made->read || !made->ready || !made->threads ||
+        os_mutex_new(&made->ordering) || os_condition_new(&made->changed) || os_condition_new(&made->advanced))
         return error_set_memory(error, "the threads", made->item_count * sizeof *made->items);
     for (uint32_t i = 0; i < threads; i++)
         made->threads[i] = (struct worker){.workers = made, .number = i};
@@ -491,11 +501,11 @@ void ordered_workers_free(struct ordered_workers *workers)
         corpus_batch_free(&workers->items[i].base.batch);
     corpus_close(workers->corpus);
     os_condition_free(workers->advanced);
-    os_condition_free(workers->emptied);
+    os_condition_free(workers->changed);
     os_mutex_free(workers->ordering);
-    os_mutex_free(workers->reading);
     free(workers->threads);
     free(workers->ready);
+    free(workers->read);
     free(workers->empty);
     free(workers->items);
     free(workers);

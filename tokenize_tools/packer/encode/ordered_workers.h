@@ -3,10 +3,10 @@
  * ordered_workers.h - threads that process the batches of one corpus in parallel and commit them in the order of the
  * input.
  *
- * Packing and training are built on it. A work item is one batch on its way: a worker reads it, makes its documents,
- * and calls process(), in parallel with other workers; then commit() is called for one item at a time, in the order of
- * the input. The first error in the order of the input ends the work. So neither the result nor the reported error
- * depends on the number of threads.
+ * Packing and training are built on it. A work item is one batch on its way: a worker reads it; the same or
+ * another one makes its documents and calls process(), in parallel with others; then commit() is called for one item at
+ * a time, in the order of the input. The first error in the order of the input ends the work. So neither the result nor
+ * the reported error depends on the number of threads.
  */
 #ifndef TOKMAP_ENCODE_ORDERED_WORKERS_H
 #define TOKMAP_ENCODE_ORDERED_WORKERS_H

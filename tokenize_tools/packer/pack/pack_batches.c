@@ -418,6 +418,7 @@ enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct 
         return error_set_memory(error, "the threads of the packer", threads * sizeof *batches->threads);
     for (; batches->thread_count < threads && !status; batches->thread_count++) {
         struct worker *worker = &batches->threads[batches->thread_count];
+        worker->state = batches->options->unit ? batches->options->unit->states[batches->thread_count] : NULL;
         worker->texts = malloc(GROUP_MOST * sizeof *worker->texts);
         if (!worker->texts)
             status = error_set_memory(error, "a thread of the packer", GROUP_MOST * sizeof *worker->texts);
@@ -437,7 +438,10 @@ void pack_batches_end(struct pack_batches *batches)
 void pack_batches_free(struct pack_batches *batches)
 {
     for (uint32_t i = 0; i < batches->thread_count; i++) {
-        tokenizer_state_free(batches->threads[i].state);
+        if (batches->options->unit)
+            batches->options->unit->states[i] = batches->threads[i].state;
+        else
+            tokenizer_state_free(batches->threads[i].state);
         free(batches->threads[i].texts);
         histogram_free(&batches->threads[i].lengths);
         document_encoder_free(&batches->threads[i].documents);

@@ -108,7 +108,7 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
     struct tokenizer_info info;
     char hex[33] = "";
     if (options->tokenizer) {
-        tokenizer_info(options->tokenizer, &info);
+        info = info_of_tokenizer(options->tokenizer);
         hash128_hex(info.fingerprint, hex);
     }
     text_fact(facts, "--tokenizer", options->tokenizer_path);

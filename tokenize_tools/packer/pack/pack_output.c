@@ -25,7 +25,7 @@ void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_
 {
     *info = (struct tokenizer_info){.vocabulary = options->vocabulary, .width = pack_width(options->vocabulary)};
     if (options->tokenizer)
-        tokenizer_info(options->tokenizer, info);
+        *info = info_of_tokenizer(options->tokenizer);
 }
 
 uint32_t pack_output_sets(const struct pack_options *options)

@@ -47,6 +47,7 @@ struct tasks {
         struct unit_result *now;
         struct histogram lengths;
         struct skipped_items *skipped; /* the list, if one is wanted */
+        struct tokenizer_state *states[PACK_THREADS_MOST];
     } unit;
     bool named;              /* true if the output had a name when this process began, */
     struct os_stat manifest; /* its manifest then */
@@ -194,6 +195,15 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
 
 /* ---- one unit ---- */
 
+/* Frees what one unit leaves for the next. */
+static void states_free(struct tasks *tasks)
+{
+    for (uint32_t i = 0; i < tasks->options->pack->threads; i++) {
+        tokenizer_state_free(tasks->unit.states[i]);
+        tasks->unit.states[i] = NULL;
+    }
+}
+
 static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
@@ -204,6 +214,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     const struct pack_unit kind = {.lengths = &tasks->unit.lengths,
                                    .drops = options->pack->drop ? &drops : NULL,
                                    .first_input = unit->first,
+                                   .states = tasks->unit.states,
                                    .committed = unit_committed,
                                    .user = tasks};
     struct pack_options pack = *options->pack;
@@ -294,6 +305,8 @@ static void stage_begun(void *self)
     struct tasks *tasks = tasks_of(self);
     if (task_stage_is_of_units(tasks->work.stage))
         tasks->outcome->done_before = tasks->work.units_done;
+    else
+        states_free(tasks);
 }
 
 static void stage_progress(void *user, uint64_t done, uint64_t all)
@@ -708,6 +721,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
                                  options->pack->stop, options->pack->user, error);
     if (!status)
         status = stages_run(tasks, error);
+    states_free(tasks);
     const bool early = !status && tasks->outcome->left.missing;
     const bool again = early && !task_stage_is_last(tasks->outcome->left.stage);
     if (tasks->claim) /* before the folder is removed */

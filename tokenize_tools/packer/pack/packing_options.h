@@ -35,6 +35,7 @@ struct pack_unit {
     struct histogram *lengths;       /* of the documents, which are added to it */
     const struct drop_source *drops; /* documents that are dropped; NULL: none */
     uint64_t first_input;            /* the number of its first input among those of all units */
+    struct tokenizer_state **states; /* options.threads of them: the next unit finds what is cached; begin as NULL */
     /* Called when the shards are finished. With a shuffle, the unit has no shards, and *sorted says where its documents
      * are; else it is zero. A status other than OK is that of the work. */
     enum tokmap_status (*committed)(void *user, const struct pack_result *result, const struct shuffle_sorted *sorted,

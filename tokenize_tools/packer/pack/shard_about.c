@@ -169,8 +169,7 @@ void shard_about_tokenizer(struct cli_report *report, const struct tokenizer *to
 {
     static const char *const specials[] = {"text", "recognise", "error"}; /* kept spelling: indexes contain it */
     static const struct tokmap_tokenizer_options defaults = {0};
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     options = options ? options : &defaults;
     cli_member(report, "name", cli_text(info.name));
     cli_member(report, "fingerprint", cli_text(HASH128_HEX(info.fingerprint)));

@@ -355,7 +355,7 @@ static enum tokmap_status make(struct tokenizer **tokenizer, const struct text_c
     made->head.kind = &cutting_kind;
     made->head.inner = *tokenizer;
     made->cuts = cuts;
-    tokenizer_info(*tokenizer, &made->head.info);
+    made->head.info = info_of_tokenizer(*tokenizer);
     made->head.info.cuts = true;
     made->head.info.cut_anywhere = false;
     made->head.info.cut_as = cuts->name;

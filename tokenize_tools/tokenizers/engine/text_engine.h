@@ -8,7 +8,6 @@
 #define TOKMAP_ENGINE_TEXT_ENGINE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "tokenizer.h"

@@ -37,9 +37,9 @@ void tokenizer_name_ends(struct tokenizer *tokenizer, uint64_t eod_id, uint64_t 
     tokenizer->info.bos_id = bos_id;
 }
 
-void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info)
+struct tokenizer_info info_of_tokenizer(const struct tokenizer *tokenizer)
 {
-    *info = tokenizer->info;
+    return tokenizer->info;
 }
 
 static const struct tokenizer *innermost(const struct tokenizer *tokenizer)

@@ -73,7 +73,7 @@ void tokenizer_close(struct tokenizer *tokenizer);
 /* Sets the tokens that end and begin a document, ids or TOKMAP_NO_ID, before anybody else uses the tokenizer. */
 void tokenizer_name_ends(struct tokenizer *tokenizer, uint64_t eod_id, uint64_t bos_id);
 /* Describes a tokenizer. */
-void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info);
+struct tokenizer_info info_of_tokenizer(const struct tokenizer *tokenizer);
 /* Returns the id of a special token by its text ("<|endoftext|>") or by its short name ("endoftext"), or
  * TOKMAP_NO_ID. */
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name);

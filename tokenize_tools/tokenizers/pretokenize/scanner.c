@@ -44,7 +44,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "scanner_piece.h"
 #include "scanner_words.h"
 

@@ -9,7 +9,6 @@
 #ifndef TOKMAP_PRETOKENIZE_SCANNER_CLASSIFY_H
 #define TOKMAP_PRETOKENIZE_SCANNER_CLASSIFY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

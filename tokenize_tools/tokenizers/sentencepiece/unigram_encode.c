@@ -14,7 +14,6 @@
  */
 #include "unigram_encode.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* folder.c - see folder.h. */
 #include "folder.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,8 +274,7 @@ static void end_find(struct folder *folder, const struct tokenizer *tokenizer, b
 {
     const char *const what = eos ? "eos_token" : "bos_token";
     const char *taken = NULL;
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     for (int i = 0; i < FOLDER_CONFIGS; i++) {
         const char *const name = folder_config_name((enum folder_config_kind)i);
         const struct folder_config_file *file = &folder->config.files[i];
@@ -320,8 +318,7 @@ static bool flags_differ(const struct tokenizer *tokenizer, const struct added_t
 {
     const uint32_t flags = (uint32_t)token->lstrip | (uint32_t)token->rstrip << 1 | (uint32_t)token->single_word << 2;
     struct tokmap_added_token added = {0};
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     for (; *at < info.added; *at += 1) {
         tokenizer_added_at(tokenizer, *at, &added);
         if (added.id >= token->id)
@@ -381,10 +378,9 @@ static void named_compare(struct folder *folder, const struct tokenizer *tokeniz
     const struct special_list *named = &folder->config.added;
     struct text_table texts = {0}; /* of the added tokens; there may be a million */
     struct tokmap_added_token added;
-    struct tokenizer_info info;
     uint32_t i = folder->beside.count;
     bool good = true;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     for (uint64_t at = 0; at < info.added && i < named->count && good; at++) {
         tokenizer_added_at(tokenizer, at, &added);
         good = text_table_add(&texts, (const uint8_t *)added.text, (uint32_t)added.bytes, 0) <= TEXT_DUPLICATE;
@@ -509,10 +505,9 @@ static void *ids_make(const struct tokenizer *tokenizer, const char *string, siz
     const struct tokmap_text text = {string, strlen(string)};
     const struct tokenizer_batch batch = {.documents = &text, .count = 1};
     struct tokenizer_state *state = NULL;
-    struct tokenizer_info info;
     struct tokmap_error error;
     uint64_t end;
-    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_info info = info_of_tokenizer(tokenizer);
     struct tokenizer_out out = {.capacity = info.ids_per_byte_most * text.count, .ends = &end};
     out.tokens = malloc((size_t)out.capacity * info.width);
     const bool failed =
@@ -618,8 +613,7 @@ static void others_say(struct folder *folder)
 
 void folder_finish(struct folder *folder, struct tokenizer *tokenizer)
 {
-    struct tokenizer_info info;
-    tokenizer_info(tokenizer, &info);
+    struct tokenizer_info info = info_of_tokenizer(tokenizer);
     end_find(folder, tokenizer, true, &info.eod_id);
     end_find(folder, tokenizer, false, &info.bos_id);
     added_compare(folder, tokenizer);

@@ -2,7 +2,6 @@
 /* folder_config.c - see folder_config.h. */
 #include "folder_config.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -170,10 +170,10 @@ bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count
     return json_text(&file->scan, &string) && json_file_decode(file, &string, bytes, count);
 }
 
-bool json_file_flag(struct json_file *file, bool if_null, bool *value)
+bool json_file_flag(struct json_file *file, bool *value)
 {
     if (json_kind(&file->scan) == JSON_NULL) {
-        *value = if_null;
+        *value = false;
         return json_null(&file->scan);
     }
     return json_bool(&file->scan, value);

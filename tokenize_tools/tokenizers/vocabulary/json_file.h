@@ -50,8 +50,8 @@ void json_file_end(struct json_file *file);
 bool json_file_decode(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count);
 /* Parses a string, and decodes it as json_file_decode does. */
 bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count);
-/* Parses true, false, or null, which sets *value to if_null. */
-bool json_file_flag(struct json_file *file, bool if_null, bool *value);
+/* Parses true, false, or null, which is false. */
+bool json_file_flag(struct json_file *file, bool *value);
 
 /* Reports a failure at the current position of the scan, or without a position if the scan is at the end of the
  * file. Does nothing if a failure was reported before. Always returns false. */

@@ -6,7 +6,6 @@
  */
 #include "piece_rules.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

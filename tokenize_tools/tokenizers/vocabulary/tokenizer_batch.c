@@ -11,7 +11,6 @@
  * Example: texts of 100 KB, 1 KB, and 900 KB with jobs of 256 KB are the parts 0, 1, 2a, 2b, 2c, 2d, and the jobs
  * {0, 1, 2a}, {2b}, {2c}, {2d}: text 2 is encoded by several threads.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -56,7 +56,7 @@ static enum tokmap_status options_read(struct tokmap_tokenizer_options *into, co
 /* Fills what all handles have. */
 static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *shares, enum tokmap_special special)
 {
-    tokenizer_info(made->tokenizer, &made->info);
+    made->info = info_of_tokenizer(made->tokenizer);
     /* The message about a special token names its place in the text, so the text is not cut then. */
     made->cuts = made->info.cuts && special != TOKMAP_SPECIAL_ERROR;
     made->shares = shares;

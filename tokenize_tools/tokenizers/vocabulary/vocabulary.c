@@ -327,7 +327,7 @@ enum tokmap_status vocabulary_open_reported(struct tokenizer **tokenizer, const 
     options = options ? options : &defaults;
     enum tokmap_status status = spec_open(tokenizer, spec, options, folder, error);
     if (!status)
-        tokenizer_info(*tokenizer, &info);
+        info = info_of_tokenizer(*tokenizer);
     if (!status && options->lower_case && strcmp(info.form, "vocab.txt") != 0)
         status = error_set_field(error, TOKMAP_ERROR_ARGUMENT, spec, "lower_case",
                                  " is for a vocab.txt only; this file itself says it, so leave the option out");

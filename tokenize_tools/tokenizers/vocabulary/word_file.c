@@ -8,14 +8,12 @@
  */
 #include "word_file.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "engine/growing.h"
 #include "folder_config.h"
-#include "text/code_point.h"
 #include "text/utf8.h"
 #include "text_table.h"
 #include "unicode/code_sets.h"

@@ -122,7 +122,7 @@ static uint64_t normalized_most(const struct json_file *file)
 }
 
 /* Sets *made to the normalized form of a token's text: the text itself, or a copy in the file's memory. */
-static bool added_normalize(struct reading *reading, struct normalizer_state *state, const struct added_token *token,
+static void added_normalize(struct reading *reading, struct normalizer_state *state, const struct added_token *token,
                             const uint8_t **made, uint32_t *made_bytes)
 {
     struct json_file *file = &reading->file;
@@ -131,7 +131,7 @@ static bool added_normalize(struct reading *reading, struct normalizer_state *st
     *made = token->text;
     *made_bytes = token->bytes;
     if (!token->normalized || !reading->parts.normalizer.count)
-        return true;
+        return;
     file->status = normalizer_run(state, token->text, token->bytes, &normal, &bytes, file->error);
     if (file->status == TOKMAP_ERROR_LIMIT && !state->room)
         file->status = error_set(file->error, TOKMAP_ERROR_LIMIT, file->path, TOKMAP_NO_OFFSET,
@@ -140,18 +140,20 @@ static bool added_normalize(struct reading *reading, struct normalizer_state *st
                                  "tokens, or set their \"normalized\" to false",
                                  normalized_most(file));
     if (file->status || (normal == token->text && bytes == token->bytes))
-        return !file->status;
+        return;
     uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
-    if (!copy)
-        return json_file_memory(file, "added tokens", bytes);
+    if (!copy) {
+        json_file_memory(file, "added tokens", bytes);
+        return;
+    }
     memcpy(copy, normal, bytes);
     *made = copy;
     *made_bytes = (uint32_t)bytes;
-    return true;
 }
 
-/* Sets what each entry decodes to. The reference decodes a normalized token to its normalized form. */
-static bool added_decoded(struct reading *reading)
+/* Sets what each entry decodes to, or the text that is searched for: of a normalized token its normalized form, as in
+ * the reference. */
+static bool added_normalize_all(struct reading *reading, bool decoded)
 {
     struct json_file *file = &reading->file;
     struct normalizer_state state;
@@ -159,7 +161,8 @@ static bool added_decoded(struct reading *reading)
     state.room = normalized_most(file);
     for (uint32_t i = 0; i < reading->added.count && !file->status; i++) {
         struct added_token *token = &reading->added.tokens[i];
-        (void)added_normalize(reading, &state, token, &token->decoded, &token->decoded_bytes);
+        added_normalize(reading, &state, token, decoded ? &token->decoded : &token->match,
+                        decoded ? &token->decoded_bytes : &token->match_bytes);
     }
     normalizer_state_free(&state);
     return !file->status;
@@ -242,22 +245,12 @@ static bool added_apart(struct reading *reading)
     return true;
 }
 
-/* Sets the text that is searched for: of a normalized token its normalized form. */
 static bool added_build(struct reading *reading)
 {
     struct json_file *file = &reading->file;
-    struct pipeline_parts *parts = &reading->parts;
-    struct normalizer_state state;
-    file->status = normalizer_state_init(&state, &parts->normalizer, file->error);
-    state.room = normalized_most(file);
-    for (uint32_t i = 0; i < reading->added.count && !file->status; i++) {
-        struct added_token *token = &reading->added.tokens[i];
-        (void)added_normalize(reading, &state, token, &token->match, &token->match_bytes);
-    }
-    normalizer_state_free(&state);
-    if (!file->status)
-        file->status =
-            added_tokens_new(&parts->added, reading->added.tokens, reading->added.count, file->path, file->error);
+    if (added_normalize_all(reading, false))
+        file->status = added_tokens_new(&reading->parts.added, reading->added.tokens, reading->added.count, file->path,
+                                        file->error);
     return !file->status;
 }
 
@@ -438,8 +431,8 @@ static bool join(struct reading *reading)
         reading->kind == HF_BPE && hf_bpe_words_wanted(&reading->model, &reading->splits, mapped,
                                                        plain && (parts->normalizer.count || reading->splits.count));
     plain = plain && !reading->by_words;
-    if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
-        (parts->decoder_given && !added_hidden(reading)))
+    if ((parts->decoder_given && !added_normalize_all(reading, true)) || !added_number(reading) ||
+        !added_apart(reading) || (parts->decoder_given && !added_hidden(reading)))
         return false;
     if (plain && !hf_characters_spaces(&parts->normalizer, reading->added.tokens, reading->added.count))
         return json_file_memory(&reading->file, "a normalizer", 4);

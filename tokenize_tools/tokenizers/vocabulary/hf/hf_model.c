@@ -758,11 +758,11 @@ static bool member_parse(struct json_file *file, struct hf_model *model, const s
     if (json_name_is(name, "unk_token"))
         return unk_parse(file, model);
     if (json_name_is(name, "fuse_unk"))
-        return json_file_flag(file, false, &model->fuse_unk);
+        return json_file_flag(file, &model->fuse_unk);
     if (json_name_is(name, "byte_fallback"))
-        return json_file_flag(file, false, &model->byte_fallback);
+        return json_file_flag(file, &model->byte_fallback);
     if (json_name_is(name, "ignore_merges"))
-        return json_file_flag(file, false, &model->ignore_merges);
+        return json_file_flag(file, &model->ignore_merges);
     if (json_name_is(name, "vocab"))
         return hf_vocabulary_parse(file, &model->vocabulary, "model.vocab");
     if (json_name_is(name, "merges")) {

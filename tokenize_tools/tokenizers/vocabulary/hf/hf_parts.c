@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,11 @@ static bool is_word(const struct text *text, const char *word)
     return text->given && text->count == strlen(word) && !memcmp(text->bytes, word, text->count);
 }
 
-static bool parse_text(struct json_file *file, struct text *text)
+/* Parses a text. lax: a value of another kind is skipped and not given, as if the field were missing. */
+static bool text_parse(struct json_file *file, struct text *text, bool lax)
 {
+    if (lax && json_kind(&file->scan) != JSON_STRING)
+        return json_skip(&file->scan);
     text->given = true;
     return json_file_text(file, &text->bytes, &text->count);
 }
@@ -41,7 +45,7 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
     struct json_string name;
     type->given = false;
     for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
-        if (!(json_name_is(&name, "type") ? parse_text(file, type) : json_skip(&file->scan)))
+        if (!(json_name_is(&name, "type") ? text_parse(file, type, false) : json_skip(&file->scan)))
             return false;
     if (file->scan.fault.reason)
         return false;
@@ -67,47 +71,157 @@ static bool refuse_type(struct json_file *file, const struct text *type, const c
                             shown(type->count), (const char *)type->bytes);
 }
 
+/* ---- fields ---- */
+
+struct flag {
+    bool value, given;
+};
+struct number {
+    uint64_t value;
+    bool given;
+};
+
+/* The fields of all parts together. */
+struct fields {
+    struct text type, pattern, content, prepend, map, behavior, replacement, scheme, suffix, prefix, pad_token,
+        delimiter;
+    struct flag left, right, clean, chinese, lower, strip, invert, individual, use_regex, prefix_space, split, cleanup;
+    struct flag decoders; /* only `given` is used: it is a list */
+    struct number length, start, stop;
+    bool is_regex; /* the pattern */
+};
+
+/* Kinds of parts, of which each knows other fields. A decoder is lax: see text_parse(). */
+enum { NORMALIZER = 1, BERT = 2, SPLIT = 4, FIXED = 8, DECODER = 16 };
+
 /* Parses {"String": ...} or {"Regex": ...}. */
-static bool parse_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
+static bool pattern_parse(struct json_file *file, unsigned part, struct fields *fields)
 {
+    const char *field = part == NORMALIZER ? "normalizer.Replace" : "pre_tokenizer.Split";
+    const bool lax = part == DECODER;
     struct json_string name;
-    if (json_kind(&file->scan) != JSON_OBJECT)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}",
-                                field);
-    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
-        *is_regex = json_name_is(&name, "Regex");
-        if (pattern->given || (!*is_regex && !json_name_is(&name, "String")))
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                    "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}", field);
-        if (!parse_text(file, pattern))
+    bool good = json_kind(&file->scan) == JSON_OBJECT;
+    if (!good && lax)
+        return json_skip(&file->scan);
+    for (good = good && json_enter_object(&file->scan); good && json_member(&file->scan, &name);) {
+        fields->is_regex = json_name_is(&name, "Regex");
+        const bool known = fields->is_regex || json_name_is(&name, "String");
+        good = lax || (known && !fields->pattern.given);
+        if (good && !(known ? text_parse(file, &fields->pattern, lax) : json_skip(&file->scan)))
             return false;
     }
-    return !file->scan.fault.reason &&
-           (pattern->given ||
-            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is empty; the file is damaged", field));
+    if (file->scan.fault.reason)
+        return false;
+    if (!good)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}",
+                                field);
+    return lax || fields->pattern.given ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is empty; the file is damaged", field);
 }
 
-/* Parses an object by calling a function for each member, which parses the value or skips it. */
-typedef bool member_function(struct json_file *file, const struct json_string *name, void *into);
+static bool field_parse(struct json_file *file, const struct json_string *name, unsigned part, struct fields *fields)
+{
+#define AT(member) offsetof(struct fields, member)
+    static const struct {
+        const char *name;
+        unsigned parts; /* that know it */
+        enum { A_TEXT, A_PATTERN, A_FLAG, A_FLAG_OR_NULL, A_NUMBER, A_LIST } kind;
+        size_t at;
+    } known[] = {{"type", DECODER, A_TEXT, AT(type)},
+                 {"pattern", NORMALIZER | SPLIT | DECODER, A_PATTERN, AT(pattern)},
+                 {"content", NORMALIZER | DECODER, A_TEXT, AT(content)},
+                 {"prepend", NORMALIZER, A_TEXT, AT(prepend)},
+                 {"precompiled_charsmap", NORMALIZER, A_TEXT, AT(map)},
+                 {"strip_left", NORMALIZER, A_FLAG, AT(left)},
+                 {"strip_right", NORMALIZER, A_FLAG, AT(right)},
+                 {"clean_text", BERT, A_FLAG, AT(clean)},
+                 {"handle_chinese_chars", BERT, A_FLAG, AT(chinese)},
+                 {"lowercase", BERT, A_FLAG, AT(lower)},
+                 {"strip_accents", BERT, A_FLAG_OR_NULL, AT(strip)},
+                 {"behavior", SPLIT, A_TEXT, AT(behavior)},
+                 {"invert", SPLIT, A_FLAG, AT(invert)},
+                 {"individual_digits", SPLIT, A_FLAG, AT(individual)},
+                 {"use_regex", SPLIT, A_FLAG, AT(use_regex)},
+                 {"add_prefix_space", SPLIT | DECODER, A_FLAG_OR_NULL, AT(prefix_space)},
+                 {"replacement", SPLIT | DECODER, A_TEXT, AT(replacement)},
+                 {"delimiter", SPLIT, A_TEXT, AT(replacement)},
+                 {"prepend_scheme", SPLIT | DECODER, A_TEXT, AT(scheme)},
+                 {"length", FIXED, A_NUMBER, AT(length)},
+                 {"split", SPLIT, A_FLAG_OR_NULL, AT(split)},
+                 {"suffix", DECODER, A_TEXT, AT(suffix)},
+                 {"prefix", DECODER, A_TEXT, AT(prefix)},
+                 {"pad_token", DECODER, A_TEXT, AT(pad_token)},
+                 {"word_delimiter_token", DECODER, A_TEXT, AT(delimiter)},
+                 {"start", DECODER, A_NUMBER, AT(start)},
+                 {"stop", DECODER, A_NUMBER, AT(stop)},
+                 {"cleanup", DECODER, A_FLAG, AT(cleanup)},
+                 {"decoders", DECODER, A_LIST, AT(decoders)}};
+#undef AT
+    const enum json_kind kind = json_kind(&file->scan);
+    const bool lax = part == DECODER;
+    size_t i = 0;
+    while (i < sizeof known / sizeof known[0] && (!(known[i].parts & part) || !json_name_is(name, known[i].name)))
+        i++;
+    if (i == sizeof known / sizeof known[0])
+        return json_skip(&file->scan);
+    void *at = (char *)fields + known[i].at;
+    struct flag *flag = at;
+    struct number *number = at;
+    switch (known[i].kind) {
+    case A_TEXT:
+        return text_parse(file, at, lax);
+    case A_PATTERN:
+        return pattern_parse(file, part, fields);
+    case A_LIST:
+        flag->given = kind == JSON_ARRAY;
+        return json_skip(&file->scan);
+    case A_NUMBER:
+        if (lax && kind != JSON_NUMBER)
+            return json_skip(&file->scan);
+        number->given = true;
+        return json_unsigned(&file->scan, &number->value);
+    case A_FLAG:
+    case A_FLAG_OR_NULL:
+    default:
+        if (lax ? kind != JSON_TRUE && kind != JSON_FALSE : known[i].kind == A_FLAG_OR_NULL && kind == JSON_NULL)
+            return json_skip(&file->scan);
+        flag->given = true;
+        return json_bool(&file->scan, &flag->value);
+    }
+}
 
-static bool parse_members(struct json_file *file, member_function *member, void *into)
+/* Parses all fields of the object that begins at the current position. */
+static bool fields_parse(struct json_file *file, unsigned part, struct fields *fields)
 {
     struct json_string name;
+    memset(fields, 0, sizeof *fields);
     for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
-        if (!member(file, &name, into))
+        if (!field_parse(file, &name, part, fields))
             return false;
+    return !file->scan.fault.reason;
+}
+
+/* Parses a Sequence: the parts in a list of the object that begins at the current position. */
+static bool sequence_parse(struct json_file *file, const char *list,
+                           bool (*part_parse)(struct json_file *file, void *into, uint32_t depth), void *into,
+                           uint32_t depth)
+{
+    struct json_string name;
+    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
+        if (!json_name_is(&name, list)) {
+            json_skip(&file->scan);
+            continue;
+        }
+        for (json_enter_array(&file->scan); json_element(&file->scan);)
+            if (!part_parse(file, into, depth + 1))
+                return false;
+    }
     return !file->scan.fault.reason;
 }
 
 static bool missing(struct json_file *file, const char *field)
 {
     return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field %s is missing; the file is incomplete", field);
-}
-
-static bool flag(struct json_file *file, bool *value, bool *given)
-{
-    *given = true;
-    return json_bool(&file->scan, value);
 }
 
 static bool copy_text(struct json_file *file, const char *what, const struct text *text, uint8_t **bytes, size_t *count)
@@ -131,70 +245,46 @@ static bool one_character(const struct text *text, uint32_t *code)
 
 /* ---- normalizer ---- */
 
-/* The fields of every kind of normalizer together. */
-struct replacing {
-    struct text pattern, content, prepend, map;
-    bool is_regex, left, right, left_given, right_given;
-};
-
-static bool replacing_member(struct json_file *file, const struct json_string *name, void *into)
+static bool replacement_finish(struct json_file *file, const struct fields *fields, struct normalizer_step *step)
 {
-    struct replacing *replacing = into;
-    if (json_name_is(name, "pattern"))
-        return parse_pattern(file, &replacing->pattern, &replacing->is_regex, "normalizer.Replace");
-    if (json_name_is(name, "content"))
-        return parse_text(file, &replacing->content);
-    if (json_name_is(name, "prepend"))
-        return parse_text(file, &replacing->prepend);
-    if (json_name_is(name, "precompiled_charsmap"))
-        return parse_text(file, &replacing->map);
-    if (json_name_is(name, "strip_left"))
-        return flag(file, &replacing->left, &replacing->left_given);
-    if (json_name_is(name, "strip_right"))
-        return flag(file, &replacing->right, &replacing->right_given);
-    return json_skip(&file->scan);
-}
-
-static bool replacement_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
-{
-    if (!replacing->pattern.given)
+    if (!fields->pattern.given)
         return missing(file, "normalizer.Replace.pattern");
-    if (!replacing->content.given)
+    if (!fields->content.given)
         return missing(file, "normalizer.Replace.content");
-    if (!copy_text(file, "a normalizer", &replacing->content, &step->content, &step->content_bytes))
+    if (!copy_text(file, "a normalizer", &fields->content, &step->content, &step->content_bytes))
         return false;
-    if (!copy_text(file, "a normalizer", &replacing->pattern, &step->pattern, &step->pattern_bytes))
+    if (!copy_text(file, "a normalizer", &fields->pattern, &step->pattern, &step->pattern_bytes))
         return false;
     /* The reference makes a pattern of the text, too: an empty one matches between all characters. */
-    if (replacing->is_regex || !replacing->pattern.count)
-        file->status = regex_new(&step->regex, (const char *)replacing->pattern.bytes, replacing->pattern.count,
+    if (fields->is_regex || !fields->pattern.count)
+        file->status = regex_new(&step->regex, (const char *)fields->pattern.bytes, fields->pattern.count,
                                  REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
     return !file->status;
 }
 
-static bool prepend_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
+static bool prepend_finish(struct json_file *file, const struct fields *fields, struct normalizer_step *step)
 {
-    return replacing->prepend.given
-               ? copy_text(file, "a normalizer", &replacing->prepend, &step->content, &step->content_bytes)
+    return fields->prepend.given
+               ? copy_text(file, "a normalizer", &fields->prepend, &step->content, &step->content_bytes)
                : missing(file, "normalizer.Prepend.prepend");
 }
 
-static bool stripping_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
+static bool stripping_finish(struct json_file *file, const struct fields *fields, struct normalizer_step *step)
 {
-    step->strip_left = replacing->left;
-    step->strip_right = replacing->right;
-    return (replacing->left_given || missing(file, "normalizer.Strip.strip_left")) &&
-           (replacing->right_given || missing(file, "normalizer.Strip.strip_right"));
+    step->strip_left = fields->left.value;
+    step->strip_right = fields->right.value;
+    return (fields->left.given || missing(file, "normalizer.Strip.strip_left")) &&
+           (fields->right.given || missing(file, "normalizer.Strip.strip_right"));
 }
 
-static bool precompiled_finish(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step)
+static bool precompiled_finish(struct json_file *file, const struct fields *fields, struct normalizer_step *step)
 {
-    if (!replacing->map.given)
+    if (!fields->map.given)
         return missing(file, "normalizer.Precompiled.precompiled_charsmap");
-    uint8_t *bytes = malloc(replacing->map.count / 4 * 3 + 1);
+    uint8_t *bytes = malloc(fields->map.count / 4 * 3 + 1);
     if (!bytes)
-        return json_file_memory(file, "a normalizer", replacing->map.count);
-    const uint32_t count = base64_decode(bytes, replacing->map.bytes, replacing->map.count);
+        return json_file_memory(file, "a normalizer", fields->map.count);
+    const uint32_t count = base64_decode(bytes, fields->map.bytes, fields->map.count);
     if (count)
         file->status = charsmap_new(&step->map, bytes, count, file->path, "normalizer.Precompiled.precompiled_charsmap",
                                     file->error);
@@ -203,25 +293,6 @@ static bool precompiled_finish(struct json_file *file, const struct replacing *r
                          "normalizer.Precompiled.precompiled_charsmap is not base64; the file is damaged");
     free(bytes);
     return !file->status;
-}
-
-/* A Sequence, which is an object with a list of parts. */
-struct nesting {
-    const char *list;
-    bool (*part_parse)(struct json_file *file, void *into, uint32_t depth);
-    void *into;
-    uint32_t depth;
-};
-
-static bool nesting_member(struct json_file *file, const struct json_string *name, void *into)
-{
-    const struct nesting *nesting = into;
-    if (!json_name_is(name, nesting->list))
-        return json_skip(&file->scan);
-    for (json_enter_array(&file->scan); json_element(&file->scan);)
-        if (!nesting->part_parse(file, nesting->into, nesting->depth + 1))
-            return false;
-    return !file->scan.fault.reason;
 }
 
 /* Adds a step of zeros but for its kind. Returns NULL if it refuses the file. */
@@ -239,40 +310,21 @@ static struct normalizer_step *step_add(struct json_file *file, struct normalize
     return step;
 }
 
-struct bert {
-    bool clean, clean_given, chinese, chinese_given, lower, lower_given, strip, strip_given;
-};
-
-static bool bert_member(struct json_file *file, const struct json_string *name, void *into)
-{
-    struct bert *bert = into;
-    if (json_name_is(name, "clean_text"))
-        return flag(file, &bert->clean, &bert->clean_given);
-    if (json_name_is(name, "handle_chinese_chars"))
-        return flag(file, &bert->chinese, &bert->chinese_given);
-    if (json_name_is(name, "lowercase"))
-        return flag(file, &bert->lower, &bert->lower_given);
-    if (!json_name_is(name, "strip_accents"))
-        return json_skip(&file->scan);
-    bert->strip_given = json_kind(&file->scan) != JSON_NULL;
-    return json_file_flag(file, false, &bert->strip);
-}
-
 /* Parses a BertNormalizer, and adds its steps in the order in which the reference takes them. */
 static bool parse_bert(struct json_file *file, struct normalizer *normalizer)
 {
-    struct bert bert = {0};
-    if (!parse_members(file, bert_member, &bert))
+    struct fields bert;
+    if (!fields_parse(file, BERT, &bert))
         return false;
-    const bool strip = bert.strip_given ? bert.strip : bert.lower;
-    return (bert.clean_given || missing(file, "normalizer.BertNormalizer.clean_text")) &&
-           (bert.chinese_given || missing(file, "normalizer.BertNormalizer.handle_chinese_chars")) &&
-           (bert.lower_given || missing(file, "normalizer.BertNormalizer.lowercase")) &&
-           (!bert.clean || step_add(file, normalizer, NORMALIZE_BERT_CLEAN)) &&
-           (!bert.chinese || step_add(file, normalizer, NORMALIZE_BERT_CHINESE)) &&
+    const bool strip = bert.strip.given ? bert.strip.value : bert.lower.value;
+    return (bert.clean.given || missing(file, "normalizer.BertNormalizer.clean_text")) &&
+           (bert.chinese.given || missing(file, "normalizer.BertNormalizer.handle_chinese_chars")) &&
+           (bert.lower.given || missing(file, "normalizer.BertNormalizer.lowercase")) &&
+           (!bert.clean.value || step_add(file, normalizer, NORMALIZE_BERT_CLEAN)) &&
+           (!bert.chinese.value || step_add(file, normalizer, NORMALIZE_BERT_CHINESE)) &&
            (!strip ||
             (step_add(file, normalizer, NORMALIZE_NFD) && step_add(file, normalizer, NORMALIZE_BERT_MARKS))) &&
-           (!bert.lower || step_add(file, normalizer, NORMALIZE_LOWER));
+           (!bert.lower.value || step_add(file, normalizer, NORMALIZE_LOWER));
 }
 
 static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth)
@@ -282,7 +334,7 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
         const char *name;
         enum normalizer_kind kind;
         /* NULL: the type has no fields. */
-        bool (*finish)(struct json_file *file, const struct replacing *replacing, struct normalizer_step *step);
+        bool (*finish)(struct json_file *file, const struct fields *fields, struct normalizer_step *step);
     } kinds[] = {{"NFC", NORMALIZE_NFC, NULL},
                  {"NFD", NORMALIZE_NFD, NULL},
                  {"NFKC", NORMALIZE_NFKC, NULL},
@@ -298,10 +350,8 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
     struct text type;
     if (!peek_nested(file, &type, "normalizer", depth))
         return false;
-    if (is_word(&type, "Sequence")) {
-        struct nesting nesting = {"normalizers", normalizer_nested, into, depth};
-        return parse_members(file, nesting_member, &nesting);
-    }
+    if (is_word(&type, "Sequence"))
+        return sequence_parse(file, "normalizers", normalizer_nested, into, depth);
     if (is_word(&type, "BertNormalizer"))
         return parse_bert(file, normalizer);
     size_t kind = 0;
@@ -312,10 +362,9 @@ static bool normalizer_nested(struct json_file *file, void *into, uint32_t depth
     struct normalizer_step *step = step_add(file, normalizer, kinds[kind].kind);
     if (!step)
         return false;
-    struct replacing replacing = {0};
-    return kinds[kind].finish
-               ? parse_members(file, replacing_member, &replacing) && kinds[kind].finish(file, &replacing, step)
-               : json_skip(&file->scan);
+    struct fields fields;
+    return kinds[kind].finish ? fields_parse(file, NORMALIZER, &fields) && kinds[kind].finish(file, &fields, step)
+                              : json_skip(&file->scan);
 }
 
 bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
@@ -339,49 +388,8 @@ static bool behavior_of(const struct text *text, enum split_behavior *behavior)
     return false;
 }
 
-/* The fields of every kind of pre-tokenizer together. */
-struct split_fields {
-    struct hf_split *step;
-    struct text pattern, behavior, replacement, scheme;
-    bool invert_given, individual_given, prefix_given, prefix_false, individual;
-};
-
-static bool split_member(struct json_file *file, const struct json_string *name, void *into)
+static bool metaspace_finish(struct json_file *file, const struct fields *fields, struct hf_split *step)
 {
-    struct split_fields *fields = into;
-    bool ignored;
-    if (json_name_is(name, "pattern"))
-        return parse_pattern(file, &fields->pattern, &fields->step->is_regex, "pre_tokenizer.Split");
-    if (json_name_is(name, "behavior"))
-        return parse_text(file, &fields->behavior);
-    if (json_name_is(name, "invert"))
-        return flag(file, &fields->step->invert, &fields->invert_given);
-    if (json_name_is(name, "individual_digits"))
-        return flag(file, &fields->individual, &fields->individual_given);
-    if (json_name_is(name, "use_regex"))
-        return flag(file, &fields->step->use_regex, &ignored);
-    if (json_name_is(name, "add_prefix_space")) {
-        if (json_kind(&file->scan) == JSON_NULL)
-            return json_null(&file->scan);
-        if (!flag(file, &fields->step->prefix_space, &fields->prefix_given))
-            return false;
-        fields->prefix_false = !fields->step->prefix_space;
-        return true;
-    }
-    if (json_name_is(name, "replacement") || json_name_is(name, "delimiter"))
-        return parse_text(file, &fields->replacement);
-    if (json_name_is(name, "prepend_scheme"))
-        return parse_text(file, &fields->scheme);
-    if (json_name_is(name, "length") && fields->step->kind == HF_FIXED)
-        return json_unsigned(&file->scan, &fields->step->length);
-    if (json_name_is(name, "split"))
-        return json_file_flag(file, true, &fields->step->split);
-    return json_skip(&file->scan);
-}
-
-static bool metaspace_finish(struct json_file *file, const struct split_fields *fields)
-{
-    struct hf_split *step = fields->step;
     if (!one_character(&fields->replacement, &step->replacement))
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.replacement must be one character");
     step->prepend = HF_PREPEND_ALWAYS;
@@ -392,7 +400,7 @@ static bool metaspace_finish(struct json_file *file, const struct split_fields *
     else if (fields->scheme.given && !is_word(&fields->scheme, "always"))
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                 "pre_tokenizer.Metaspace.prepend_scheme must be never, first, or always");
-    if (fields->prefix_false) {
+    if (fields->prefix_space.given && !fields->prefix_space.value) {
         if (step->prepend != HF_PREPEND_NEVER && fields->scheme.given)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                     "pre_tokenizer.Metaspace.add_prefix_space is false, but "
@@ -405,14 +413,13 @@ static bool metaspace_finish(struct json_file *file, const struct split_fields *
     return true;
 }
 
-static bool split_finish(struct json_file *file, struct split_fields *fields)
+static bool split_finish(struct json_file *file, const struct fields *fields, struct hf_split *step)
 {
-    struct hf_split *step = fields->step;
     step->pattern = fields->pattern.bytes;
     step->pattern_bytes = fields->pattern.count;
     if (!fields->pattern.given)
         return missing(file, "pre_tokenizer.Split.pattern");
-    if (!fields->invert_given)
+    if (!fields->invert.given)
         return missing(file, "pre_tokenizer.Split.invert");
     if (!behavior_of(&fields->behavior, &step->behavior))
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
@@ -423,17 +430,22 @@ static bool split_finish(struct json_file *file, struct split_fields *fields)
     return true;
 }
 
-static bool step_finish(struct json_file *file, const struct text *type, struct split_fields *fields)
+static bool step_finish(struct json_file *file, const struct text *type, const struct fields *fields,
+                        struct hf_split *step)
 {
-    struct hf_split *step = fields->step;
     const enum hf_split_kind kind = step->kind;
     uint32_t ignored;
+    step->is_regex = fields->is_regex;
+    step->prefix_space = fields->prefix_space.value;
+    step->use_regex = !fields->use_regex.given || fields->use_regex.value;
+    step->split = !fields->split.given || fields->split.value;
+    step->length = fields->length.given ? fields->length.value : 5; /* the default of the reference */
     step->behavior = kind == HF_PUNCTUATION || kind == HF_SCRIPTS || kind == HF_FIXED ? SPLIT_ISOLATED : SPLIT_REMOVED;
-    step->invert |= kind == HF_WHITESPACE;
+    step->invert = fields->invert.value || kind == HF_WHITESPACE;
     if (kind == HF_BYTE_LEVEL)
-        return fields->prefix_given || missing(file, "pre_tokenizer.ByteLevel.add_prefix_space");
+        return fields->prefix_space.given || missing(file, "pre_tokenizer.ByteLevel.add_prefix_space");
     if (kind == HF_SPLIT && is_word(type, "Split"))
-        return split_finish(file, fields);
+        return split_finish(file, fields, step);
     if (kind == HF_SPLIT) { /* CharDelimiterSplit */
         step->pattern = fields->replacement.bytes;
         step->pattern_bytes = fields->replacement.count;
@@ -442,15 +454,15 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
                                 "pre_tokenizer.CharDelimiterSplit.delimiter must be one character");
     }
     if (kind == HF_DIGITS) {
-        step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
-        return fields->individual_given || missing(file, "pre_tokenizer.Digits.individual_digits");
+        step->behavior = fields->individual.value ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
+        return fields->individual.given || missing(file, "pre_tokenizer.Digits.individual_digits");
     }
     if (kind == HF_PUNCTUATION)
         return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
                json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                 "pre_tokenizer.Punctuation.behavior is unknown; the file is damaged");
     if (kind == HF_METASPACE)
-        return metaspace_finish(file, fields);
+        return metaspace_finish(file, fields, step);
     return kind != HF_FIXED || step->length ||
            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.FixedLength.length must be at least 1");
 }
@@ -479,10 +491,8 @@ static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
     struct text type;
     if (!peek_nested(file, &type, "pre_tokenizer", depth))
         return false;
-    if (is_word(&type, "Sequence")) {
-        struct nesting nesting = {"pretokenizers", splits_nested, into, depth};
-        return parse_members(file, nesting_member, &nesting);
-    }
+    if (is_word(&type, "Sequence"))
+        return sequence_parse(file, "pretokenizers", splits_nested, into, depth);
     if (is_word(&type, "BertPreTokenizer"))
         return splits_add(file, splits, (struct hf_split){.kind = HF_WHITESPACE_SPLIT, .behavior = SPLIT_REMOVED}) &&
                splits_add(file, splits, (struct hf_split){.kind = HF_PUNCTUATION, .behavior = SPLIT_ISOLATED}) &&
@@ -492,12 +502,11 @@ static bool splits_nested(struct json_file *file, void *into, uint32_t depth)
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
         return refuse_type(file, &type, "pre_tokenizer");
-    /* 5 is the default of the reference. */
-    if (!splits_add(file, splits,
-                    (struct hf_split){.kind = kinds[kind].kind, .use_regex = true, .split = true, .length = 5}))
+    if (!splits_add(file, splits, (struct hf_split){.kind = kinds[kind].kind}))
         return false;
-    struct split_fields fields = {.step = &splits->steps[splits->count - 1]};
-    return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
+    struct fields fields;
+    return fields_parse(file, kinds[kind].kind == HF_FIXED ? SPLIT | FIXED : SPLIT, &fields) &&
+           step_finish(file, &type, &fields, &splits->steps[splits->count - 1]);
 }
 
 bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
@@ -509,14 +518,6 @@ bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
 /* ---- decoder ----
  *
  * A step that is refused ends the parsing of the decoder. What the file has after the decoder is parsed as usual. */
-
-/* The fields of every kind of step together. */
-struct decoder_fields {
-    struct text type, pattern, content, suffix, prefix, pad_token, delimiter, replacement, scheme;
-    struct text decoders; /* only `given` is used */
-    uint64_t start, stop;
-    bool is_regex, start_given, stop_given, cleanup, cleanup_given, prefix_space, prefix_space_given;
-};
 
 struct decoder_parsing {
     struct json_file *file;
@@ -539,84 +540,12 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct decoder_parsing 
     return false;
 }
 
-/* Parses a text. A value of another kind is skipped and not given, as if the field were missing. */
-static bool text_parse(struct json_file *file, struct text *text)
-{
-    return json_kind(&file->scan) == JSON_STRING ? parse_text(file, text) : json_skip(&file->scan);
-}
-
-static bool number_parse(struct json_file *file, uint64_t *number, bool *given)
-{
-    if (json_kind(&file->scan) != JSON_NUMBER)
-        return json_skip(&file->scan);
-    *given = true;
-    return json_unsigned(&file->scan, number);
-}
-
-static bool flag_parse(struct json_file *file, bool *value, bool *given)
-{
-    if (json_kind(&file->scan) != JSON_TRUE && json_kind(&file->scan) != JSON_FALSE)
-        return json_skip(&file->scan);
-    *given = true;
-    return json_bool(&file->scan, value);
-}
-
-/* Parses {"String": ...} or {"Regex": ...}. */
-static bool pattern_parse(struct json_file *file, struct decoder_fields *fields)
-{
-    struct json_string name;
-    if (json_kind(&file->scan) != JSON_OBJECT)
-        return json_skip(&file->scan);
-    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
-        fields->is_regex = json_name_is(&name, "Regex");
-        const bool known = fields->is_regex || json_name_is(&name, "String");
-        if (!(known ? text_parse(file, &fields->pattern) : json_skip(&file->scan)))
-            return false;
-    }
-    return !file->scan.fault.reason;
-}
-
-static bool decoder_field_parse(struct json_file *file, const struct json_string *name, struct decoder_fields *fields)
-{
-    static const char *const names[] = {
-        "type", "content", "suffix", "prefix", "pad_token", "word_delimiter_token", "replacement", "prepend_scheme"};
-    struct text *const texts[] = {&fields->type,      &fields->content,   &fields->suffix,      &fields->prefix,
-                                  &fields->pad_token, &fields->delimiter, &fields->replacement, &fields->scheme};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (json_name_is(name, names[i]))
-            return text_parse(file, texts[i]);
-    if (json_name_is(name, "pattern"))
-        return pattern_parse(file, fields);
-    if (json_name_is(name, "start"))
-        return number_parse(file, &fields->start, &fields->start_given);
-    if (json_name_is(name, "stop"))
-        return number_parse(file, &fields->stop, &fields->stop_given);
-    if (json_name_is(name, "cleanup"))
-        return flag_parse(file, &fields->cleanup, &fields->cleanup_given);
-    if (json_name_is(name, "add_prefix_space"))
-        return flag_parse(file, &fields->prefix_space, &fields->prefix_space_given);
-    if (json_name_is(name, "decoders"))
-        fields->decoders.given = json_kind(&file->scan) == JSON_ARRAY;
-    return json_skip(&file->scan);
-}
-
-/* Parses all fields of the object that begins at the current position. */
-static bool decoder_fields_parse(struct json_file *file, struct decoder_fields *fields)
-{
-    struct json_string name;
-    memset(fields, 0, sizeof *fields);
-    for (json_enter_object(&file->scan); json_member(&file->scan, &name);)
-        if (!decoder_field_parse(file, &name, fields))
-            return false;
-    return !file->scan.fault.reason;
-}
-
 static bool lacks(struct decoder_parsing *parsing, const char *field)
 {
     return refuse(parsing, "the file's field decoder.%s is missing or of a wrong kind", field);
 }
 
-static bool replace_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+static bool replace_make(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step)
 {
     struct tokmap_error error;
     if (!fields->pattern.given)
@@ -637,68 +566,66 @@ static bool replace_make(struct decoder_parsing *parsing, const struct decoder_f
     return !status || refuse(parsing, "%.160s", error.message);
 }
 
-static bool strip_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+static bool strip_make(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step)
 {
-    step->start = fields->start;
-    step->stop = fields->stop;
-    if (!fields->start_given)
+    step->start = fields->start.value;
+    step->stop = fields->stop.value;
+    if (!fields->start.given)
         return lacks(parsing, "Strip.start");
-    if (!fields->stop_given)
+    if (!fields->stop.given)
         return lacks(parsing, "Strip.stop");
     return one_character(&fields->content, &step->character) || lacks(parsing, "Strip.content");
 }
 
-static bool metaspace_make(struct decoder_parsing *parsing, const struct decoder_fields *fields,
-                           struct decode_step *step)
+static bool metaspace_make(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step)
 {
     const bool never = is_word(&fields->scheme, "never");
     step->prepends = !never;
     if (fields->scheme.given && !never && !is_word(&fields->scheme, "first") && !is_word(&fields->scheme, "always"))
         return lacks(parsing, "Metaspace.prepend_scheme");
-    if (fields->prefix_space_given && !fields->prefix_space && step->prepends)
+    if (fields->prefix_space.given && !fields->prefix_space.value && step->prepends)
         return refuse(parsing, "the file's field decoder.Metaspace.add_prefix_space is false, but prepend_scheme is "
                                "not 'never'; the reference refuses that, too");
     return one_character(&fields->replacement, &step->character) || lacks(parsing, "Metaspace.replacement");
 }
 
-static bool wordpiece_make(struct decoder_parsing *parsing, const struct decoder_fields *fields,
-                           struct decode_step *step)
+static bool wordpiece_make(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step)
 {
-    step->cleanup = fields->cleanup;
+    step->cleanup = fields->cleanup.value;
     if (!fields->prefix.given)
         return lacks(parsing, "WordPiece.prefix");
-    return fields->cleanup_given
+    return fields->cleanup.given
                ? copy_text(parsing->file, "a decoder", &fields->prefix, &step->pattern, &step->pattern_bytes)
                : lacks(parsing, "WordPiece.cleanup");
 }
 
-static bool ctc_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+static bool ctc_make(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step)
 {
-    step->cleanup = fields->cleanup;
+    step->cleanup = fields->cleanup.value;
     if (!fields->pad_token.given)
         return lacks(parsing, "CTC.pad_token");
     if (!fields->delimiter.given)
         return lacks(parsing, "CTC.word_delimiter_token");
-    if (!fields->cleanup_given)
+    if (!fields->cleanup.given)
         return lacks(parsing, "CTC.cleanup");
     return copy_text(parsing->file, "a decoder", &fields->pad_token, &step->pattern, &step->pattern_bytes) &&
            copy_text(parsing->file, "a decoder", &fields->delimiter, &step->content, &step->content_bytes);
 }
 
-static bool bpe_make(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step)
+static bool bpe_make(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step)
 {
     return fields->suffix.given
                ? copy_text(parsing->file, "a decoder", &fields->suffix, &step->pattern, &step->pattern_bytes)
                : lacks(parsing, "BPEDecoder.suffix");
 }
 
-static bool decoder_step_add(struct decoder_parsing *parsing, const struct decoder_fields *fields)
+static bool decoder_step_add(struct decoder_parsing *parsing, const struct fields *fields)
 {
     static const struct {
         const char *name;
         enum decode_kind kind;
         /* NULL: the type has no fields. */
-        bool (*make)(struct decoder_parsing *parsing, const struct decoder_fields *fields, struct decode_step *step);
+        bool (*make)(struct decoder_parsing *parsing, const struct fields *fields, struct decode_step *step);
     } kinds[] = {{"ByteLevel", DECODE_BYTE_LEVEL, NULL},
                  {"ByteFallback", DECODE_BYTE_FALLBACK, NULL},
                  {"Fuse", DECODE_FUSE, NULL},
@@ -727,43 +654,24 @@ static bool decoder_step_add(struct decoder_parsing *parsing, const struct decod
     return !kinds[kind].make || kinds[kind].make(parsing, fields, step);
 }
 
-static bool decoder_nested(struct decoder_parsing *parsing, uint32_t depth);
-
-/* Parses the decoders of a Sequence, which are somewhere in the object that begins at the current position. */
-static bool decoder_sequence(struct decoder_parsing *parsing, uint32_t depth)
-{
-    struct json_file *file = parsing->file;
-    struct json_string name;
-    for (json_enter_object(&file->scan); json_member(&file->scan, &name);) {
-        if (!json_name_is(&name, "decoders")) {
-            json_skip(&file->scan);
-            continue;
-        }
-        for (json_enter_array(&file->scan); json_element(&file->scan);)
-            if (!decoder_nested(parsing, depth + 1))
-                return false;
-    }
-    return !file->scan.fault.reason;
-}
-
 /* Parses one decoder and appends its steps. Returns false if it is refused, or if the JSON is wrong. */
-static bool decoder_nested(struct decoder_parsing *parsing, uint32_t depth)
+static bool decoder_nested(struct json_file *file, void *into, uint32_t depth)
 {
-    struct json_file *file = parsing->file;
-    struct decoder_fields fields;
+    struct decoder_parsing *parsing = into;
+    struct fields fields;
     if (depth > NESTED_MOST)
         return refuse(parsing, "the file's decoder has more than %d nested sequences", NESTED_MOST);
     if (json_kind(&file->scan) != JSON_OBJECT)
         return refuse(parsing, "a step of the file's decoder is not an object");
     const struct json_scan start = file->scan;
-    if (!decoder_fields_parse(file, &fields))
+    if (!fields_parse(file, DECODER, &fields))
         return false;
     if (!is_word(&fields.type, "Sequence"))
         return decoder_step_add(parsing, &fields);
     if (!fields.decoders.given)
         return lacks(parsing, "Sequence.decoders");
     file->scan = start;
-    return decoder_sequence(parsing, depth);
+    return sequence_parse(file, "decoders", decoder_nested, parsing, depth);
 }
 
 bool hf_decoder_parse(struct json_file *file, struct pipeline_parts *parts)
@@ -774,7 +682,7 @@ bool hf_decoder_parse(struct json_file *file, struct pipeline_parts *parts)
         return json_null(&file->scan);
     const struct json_scan start = file->scan;
     parts->decoder_given = true;
-    if (!decoder_nested(&parsing, 0) && !parts->decoder.refused[0])
+    if (!decoder_nested(file, &parsing, 0) && !parts->decoder.refused[0])
         return false;
     /* A decoder that was refused may have a step that is not complete. */
     if (!parts->decoder.refused[0] && text_decoder_growth(&parts->decoder) > DECODER_GROWTH_MOST)
