@@ -58,11 +58,11 @@ static int hash_compare(const void *a, const void *b)
 /* Returns true if these hashes were found, in any order. Sorts both. */
 static bool found_are(uint64_t *wanted, size_t count)
 {
-    if (found.count != count)
-        return false;
+    if (found.count != count || !count)
+        return found.count == count;
     qsort(wanted, count, sizeof *wanted, hash_compare);
     qsort(found.list, count, sizeof *wanted, hash_compare);
-    return !count || !memcmp(wanted, found.list, count * sizeof *wanted);
+    return !memcmp(wanted, found.list, count * sizeof *wanted);
 }
 
 /* Compares the words of a text with a list of words, separated by blanks. */
