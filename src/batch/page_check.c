@@ -128,8 +128,7 @@ static void kept_pages(const struct shard_view *view, uint64_t first, uint64_t e
 /* Returns whether the hashes of pages [first, end) are kept. One that is 0, as one in 2^32 is, is read each time. */
 static bool are_kept(const struct page_check *check, const struct shard_view *view, uint64_t first, uint64_t end)
 {
-    const uint32_t *hashes = check->hashes + view->first_hash;
-    while (first < end && hashes[first])
+    while (first < end && check->hashes[view->first_hash + first])
         first++;
     return first == end;
 }

@@ -115,8 +115,10 @@ void key_table_prefetch(const struct key_table *table, struct hash128 key)
     const uint64_t hash = keyed_hash(table->key, key);
     const uint32_t number = (uint32_t)(hash >> 56);
     const uint64_t capacity = table->tables[number].capacity;
-    const char *first = (const char *)(table->tables[number].entries + (capacity ? slot_first(hash, capacity) : 0));
-    for (int line = 0; capacity && line < SEARCH_LINES; line++)
+    if (!capacity)
+        return;
+    const char *first = (const char *)(table->tables[number].entries + slot_first(hash, capacity));
+    for (int line = 0; line < SEARCH_LINES; line++)
         __builtin_prefetch(first + 64 * line);
 }
 
