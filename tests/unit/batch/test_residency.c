@@ -19,6 +19,7 @@
 #include "common/bits.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
+#include "support/guarded.h"
 #include "support/made.h"
 #include "support/made_dataset.h"
 #include "support/scratch.h"
@@ -166,24 +167,6 @@ static void pages_have_numbers_of_their_own(void **unused)
     shard_views_free(&views);
 }
 
-/* Returns false where MADV_WIPEONFORK succeeds without an effect, as it does under qemu-user. */
-static bool a_child_sees_wiped_memory(void)
-{
-    int child_status = 1;
-    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(page != MAP_FAILED);
-    if (madvise(page, 4096, MADV_WIPEONFORK))
-        return false;
-    *page = 1;
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child)
-        _exit(*(volatile char *)page);
-    assert_int_equal(waitpid(child, &child_status, 0), child);
-    assert_int_equal(munmap(page, 4096), 0);
-    return child_status == 0;
-}
-
 static enum tokmap_status gather_extent(struct gather *gather, uint64_t first, void *row, bool *cold)
 {
     const struct tokmap_extent extent = {first, ROW_TOKENS};
@@ -228,7 +211,7 @@ static void populated_pages_are_remembered(void **unused)
         residency_flush(residency);
         assert_int_equal(source->ask_fd, -1);
         /* A child has none of the populated pages of its parent. */
-        if (a_child_sees_wiped_memory()) {
+        if (memory_is_wiped_on_fork()) {
             int child_status = 1;
             const pid_t child = fork();
             assert_true(child >= 0);
