@@ -125,6 +125,21 @@ holds out '"documents_lost": 2'
 tokmap convert --json -q --to nanogpt -o n_i m_i,bos=9 >out 2>err
 holds out '"documents_lost": 5'
 
+# A delimiter is seen at each place: 99 of 100 documents have one before their last, and 100 of other lengths have none.
+awk 'function ids(tokens, at,   i, text) {
+        for (i = 1; i < tokens; i++) text = text (i == at ? "9, " : "1, ")
+        return "{\"ids\": [" text "9]}"
+    }
+    BEGIN { for (n = 1; n <= 100; n++) { print ids(100, n) > "places-99.jsonl"; print ids(n, 0) > "places-0.jsonl" } }'
+for vocabulary in 10 70000; do
+    for lost in 0 99; do
+        tokmap pack -q --force -o places --ids-field ids --vocab-size $vocabulary --no-eod places-$lost.jsonl
+        tokmap convert -q --force --to megatron -o m_p places
+        tokmap convert --json -q --force --to llmc -o l_p m_p,eod=9 >out 2>err
+        holds out "\"documents\": 100, \"documents_lost\": $lost,"
+    done
+done
+
 # An index of many pages.
 awk 'BEGIN { for (i = 0; i < 40000; i++) print "{\"text\": \"record " i " of many, and more of it\"}" }' >many.jsonl
 tokmap pack -q -o many many.jsonl

@@ -385,7 +385,10 @@ static void batch_read(struct ordered_workers *workers)
     workers->ended = item->status != TOKMAP_OK;
     if (item->status != TOKMAP_END)
         workers->read[workers->next_read++ % workers->item_count] = item;
-    (workers->ended ? os_condition_broadcast : os_condition_signal)(workers->changed);
+    if (workers->ended)
+        os_condition_broadcast(workers->changed);
+    else
+        os_condition_signal(workers->changed);
 }
 
 /* Takes the next item to process, and reads ahead if no other worker does. Returns NULL if no input is left, or the
