@@ -28,6 +28,7 @@ enum os_open {
     OS_WRITE_NEW,   /* for reading and writing; creates the file, which must not exist, not even as a symbolic link */
     OS_WRITE_OPEN, /* for reading and writing; creates the file, or keeps its content; ELOOP if it is a symbolic link */
     OS_WRITE_OLD,  /* for reading and writing; ELOOP if the path is a symbolic link */
+    OS_WRITE_ONLY, /* for writing, as some files of /proc are */
     OS_WRITE_UNNAMED, /* for reading and writing; creates a file without a name in the folder, until it is closed */
     OS_READ_NOW, /* for reading, without waiting for the writer of a pipe, which os_fstat() reports; os_wait_readable()
                     waits for its data */
