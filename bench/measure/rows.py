@@ -4,7 +4,7 @@
     python3 rows.py add FILE STEP COMMIT COMMAND <ROWS      stores what COMMAND printed with --json
     python3 rows.py absent FILE STEP COMMIT COMMAND REASON  stores that the step was not measured, and why
     python3 rows.py machine FILE NAME=TEXT...               stores what the machine is
-    python3 rows.py name                                    prints a name for this machine, such as zen4 or intel-6-173
+    python3 rows.py name                                    prints a name for this machine, such as zen4 or emerald-rapids
 
 A row is what a case of tokmap-bench prints, and before that the name of its step in steps.sh, and the rows of a step
 replace all earlier ones of that step. Each row has the command that was typed, without the options that only say
@@ -103,6 +103,9 @@ def said(metric, text):
     return {"case": MACHINE, "metric": metric, "value": 1, "unit": "", "better": None, "text": text}
 
 
+XEONS = {"85": "skylake-sp", "106": "ice-lake-sp", "143": "sapphire-rapids", "173": "granite-rapids", "207": "emerald-rapids"}
+
+
 def machine_name():
     """Returns a name for processors that any two machines of the same kind share: the maker, family, and model."""
     found = {}
@@ -117,6 +120,8 @@ def machine_name():
                "25": "4" if 0x10 <= number < 0x20 or number >= 0x60 else "3",
                "26": "5"}[family]
         return f"zen{zen}" + ("" if zen < "4" or "avx512f" in found.get("flags", "") else "-avx2")
+    if maker == "GenuineIntel" and family == "6" and model in XEONS:
+        return XEONS[model]
     return "-".join(filter(None, (maker.replace("Genuine", "").lower() or os.uname().machine, family, model)))
 
 
