@@ -72,7 +72,7 @@ step() {
     if [ "$unit" != "$pictured" ] && command -v gnuplot >/dev/null; then plot=(--plot "$drawn"); fi
     if "$bench" "$@" --json --dir "$folder" "${plot[@]}" >"$logs/$name.json" 2>"$logs/$name.log" &&
         others=$(rows add "$file" "$name" "$commit" "tokmap-bench $*" <"$logs/$name.json"); then
-        [ ${#plot[@]} = 0 ] || mv "$drawn/$name-${unit%% *}.svg" "$results/$machine-$name.svg"
+        [ ${#plot[@]} = 0 ] || rows picture "$drawn/$name-${unit%% *}.svg" "$results/$machine-$name.svg"
         others_most=$(printf '%s\n%.1f\n' "$others_most" "$others" | sort -g | tail -n 1)
         measured=$((measured + 1))
     else

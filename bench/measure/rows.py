@@ -4,7 +4,8 @@
     python3 rows.py add FILE STEP COMMIT COMMAND <ROWS      stores what COMMAND printed with --json
     python3 rows.py absent FILE STEP COMMIT COMMAND REASON  stores that the step was not measured, and why
     python3 rows.py machine FILE NAME=TEXT...               stores what the machine is
-    python3 rows.py name                                    prints a name for this machine, such as zen4 or emerald-rapids
+    python3 rows.py picture FROM TO                         stores a picture without the names of this machine's folders
+    python3 rows.py name                                    prints a name for this machine, such as zen4
 
 A row is what a case of tokmap-bench prints, and before that the name of its step in steps.sh, and the rows of a step
 replace all earlier ones of that step. Each row has the command that was typed, without the options that only say
@@ -103,7 +104,8 @@ def said(metric, text):
     return {"case": MACHINE, "metric": metric, "value": 1, "unit": "", "better": None, "text": text}
 
 
-XEONS = {"85": "skylake-sp", "106": "ice-lake-sp", "143": "sapphire-rapids", "173": "granite-rapids", "207": "emerald-rapids"}
+XEONS = {"85": "skylake-sp", "106": "ice-lake-sp", "143": "sapphire-rapids", "173": "granite-rapids",
+         "207": "emerald-rapids"}
 
 
 def machine_name():
@@ -129,6 +131,9 @@ def main():
     what, given = sys.argv[1:2], sys.argv[2:]
     if what == ["name"] and not given:
         print(machine_name())
+    elif what == ["picture"] and len(given) == 2:
+        with open(given[0], encoding="utf-8") as file, open(given[1], "w", encoding="utf-8") as shown:
+            shown.write(without_folders(file.read()))
     elif what == ["add"] and len(given) == 4:
         path, step, commit, command = given
         rows = [json.loads(without_folders(line)) for line in sys.stdin]
