@@ -74,6 +74,10 @@
  *     Zen 3             2.30   3.04  2.87  3.01  2.90  2.80  2.55    expand_avx2.c prefetches more, between its stores
  */
 #define PREFETCH_BYTES (8 * LINE)
+/* The same of its second page, where the processor's prefetcher begins anew, behind a walk of the page table. Emerald
+ * Rapids, next() beside a batch of a plain loop: without, 1.20 of its time; 1 line 0.96, 2 lines 0.97, 4 lines 1.17. */
+#define PAGE_BYTES 4096
+#define PREFETCH_PAGE_BYTES (2 * LINE)
 
 struct gather {
     struct residency_source *source;
@@ -581,8 +585,10 @@ const void *gather_prefetch(struct gather *gather, const struct tokmap_extent *e
 {
     uncounted_prefetch(gather->uncounted, extent);
     const uint8_t *tokens = populated_tokens(gather, extent);
-    const uint64_t bytes = min64(extent->tokens << gather->width_shift, PREFETCH_BYTES);
-    for (uint64_t at = 0; tokens && at < bytes; at += LINE)
+    const uint64_t bytes = extent->tokens << gather->width_shift, page = -(uintptr_t)tokens % PAGE_BYTES;
+    for (uint64_t at = 0; tokens && at < bytes && at < PREFETCH_BYTES; at += LINE)
+        __builtin_prefetch(tokens + at, 0, 2);
+    for (uint64_t at = page; tokens && at < bytes && at < page + PREFETCH_PAGE_BYTES; at += LINE)
         __builtin_prefetch(tokens + at, 0, 2);
     return tokens;
 }
