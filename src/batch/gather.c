@@ -74,7 +74,7 @@
  *     Zen 3             2.30   3.04  2.87  3.01  2.90  2.80  2.55    expand_avx2.c prefetches more, between its stores
  */
 #define PREFETCH_BYTES (8 * LINE)
-/* The same of its second page, where the processor's prefetcher begins anew, behind a walk of the page table. Emerald
+/* The same of its second page, where the processor's prefetcher begins again, behind a walk of the page table. Emerald
  * Rapids, next() beside a batch of a plain loop: without, 1.20 of its time; 1 line 0.96, 2 lines 0.97, 4 lines 1.17. */
 #define PAGE_BYTES 4096
 #define PREFETCH_PAGE_BYTES (2 * LINE)
