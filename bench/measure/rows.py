@@ -104,8 +104,8 @@ def said(metric, text):
     return {"case": MACHINE, "metric": metric, "value": 1, "unit": "", "better": None, "text": text}
 
 
-XEONS = {"85": "skylake-sp", "106": "ice-lake-sp", "143": "sapphire-rapids", "173": "granite-rapids",
-         "207": "emerald-rapids"}
+# Generations of Xeon that have a model number of their own. Model 85 is three of them.
+XEONS = {"106": "ice-lake-sp", "143": "sapphire-rapids", "173": "granite-rapids", "207": "emerald-rapids"}
 
 
 def machine_name():

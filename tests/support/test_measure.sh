@@ -104,6 +104,10 @@ check "rows that were measured with --quick are refused, and the others stay" sh
         '$python' '$store' add '$rows/here.jsonl' train abc123 'tokmap-bench order --quick' 2>'$TMPDIR/said' &&
     grep -q 'train: rows that were measured with --quick are not kept' '$TMPDIR/said' &&
     cmp '$TMPDIR/before' '$rows/here.jsonl'"
+printf '<text>/v/gpt2.json and /elsewhere/gpt2.json</text>\n' >"$TMPDIR/drawn.svg"
+VOCABULARIES=/v store picture "$TMPDIR/drawn.svg" "$TMPDIR/shown.svg"
+check "a picture is stored without the names of folders" \
+    grep -qxF '<text>vocab/gpt2.json and /elsewhere/gpt2.json</text>' "$TMPDIR/shown.svg"
 check "a machine has a name" sh -c "'$python' '$store' name | grep -qE '^[a-z0-9-]+$'"
 
 # ---- what a page says ----
