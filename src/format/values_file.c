@@ -276,8 +276,8 @@ static enum tokmap_status open_as(struct values_file *values, enum values_state 
     if (system) {
         values->fd = -1;
         status = error_set_system(error, system, values->path, TOKMAP_NO_OFFSET,
-                                  "the values '%s' of the shard cannot be opened; make them with a writer "
-                                  "(tokmap_values_open(), tokmap.ValuesWriter) or `tokmap index --values`",
+                                  "the values '%s' of the shard cannot be opened; make them with "
+                                  "a writer of values, or `tokmap index --values`",
                                   what);
     } else {
         status = values_header_read(values, state == VALUES_PARTIAL, index, error);
