@@ -159,8 +159,7 @@ static enum tokmap_status files_open(struct tokmap_values_writer *writer, const 
     for (uint32_t i = 0; i < writer->array_count && !status; i++)
         if (into->partials.files[i].fd < 0)
             status = error_set(error, TOKMAP_ERROR_EXISTS, shard->index_path, TOKMAP_NO_OFFSET,
-                               "the shard has finished values '%s'; remove their file, replace it, or choose another "
-                               "name",
+                               "the shard has finished values '%s'; choose another name, or replace it",
                                writer->arrays[i].name);
     into->note = status ? NULL : note_of(writer, folder, error);
     if (!status)
