@@ -2,16 +2,13 @@
 /*
  * values_finish.c - makes final files of values out of those that writers have filled, and of their notes.
  *
- * All shards together are one line of places: shard s has those from `base` on, a multiple of 64. The bits that say
- * which tokens have values are made for a piece of this line at a time, from all notes, and stored in the files.
+ * For each shard, the bits that say which tokens have values are made of all notes, at most `piece` of them at a time,
+ * and stored in the files. Example: a shard of 100 tokens, and the notes {0, 90} and {80, 20}: all tokens have values,
+ * and 10 were put twice.
  *
- *     shards      a, 100 tokens: places 0 to 99        b, 50 tokens: places 128 to 177
- *     notes       {a, 0, 90}, {b, 0, 50}, {a, 80, 20}
- *     result      all 150 tokens have values, and 10 were put twice
- *
- * Nothing is final before everything is checked: 1. bits, 2. values (those without a bit become zeros), hashes, and
- * headers, 3. names, 4. notes are removed. A kill leaves notes and files that are being written, or some final files
- * and the rest of the work; calling it again does what is left.
+ * Nothing is final before everything is checked: 1. bits of all shards, 2. values (those without a bit become zeros),
+ * hashes, and headers, 3. names, 4. notes are removed. A kill leaves notes and files that are being written, or some
+ * final files and the rest of the work; calling it again does what is left.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,19 +28,12 @@
 #include "values_finish.h"
 #include "values_writer.h"
 
-#define PIECE ((uint64_t)1 << 30) /* places whose bits are in memory at once: 128 MiB */
+#define PIECE ((uint64_t)1 << 30) /* tokens whose bits are in memory at once: 128 MiB */
 #define TABLE_ROOM 4096           /* hashes that are written at once */
 
 struct finished {
-    uint64_t number, work; /* of the shard in the dataset, and of its files */
-    uint64_t base, tokens; /* places */
-    uint64_t present;
-    bool skipped; /* all of its arrays are final, or it is the same file as another one; it has no places */
-};
-
-struct key {
-    uint64_t work;
-    struct finished *shard;
+    uint64_t work, present;
+    bool skipped; /* all arrays of the shard are final, or a manifest names it twice */
 };
 
 struct folder {
@@ -51,41 +41,79 @@ struct folder {
     int lock;
 };
 
+struct note {
+    char *path;
+    uint64_t arrays, records, matched; /* matched: records about shards that are finished */
+    bool locked, own;
+};
+
 struct finishing {
     struct tokmap_values_writer *writer;
     struct tokmap_values_options options;
     struct tokmap_values_result result;
-    struct finished *shards;
-    struct key *keys; /* of the shards, by `work` */
-    uint64_t shard_count, key_count, places;
+    uint64_t piece;
+    struct finished *shards; /* one for each of the dataset */
     struct folder *folders;
     uint64_t folder_count, folder_room;
-    const char *listed; /* the folder whose notes are listed */
-    char **notes;       /* paths */
+    const char *listed;        /* the folder whose notes are listed */
+    struct note *notes, *note; /* note: the one that is read */
     uint64_t note_count, note_room;
-    bool *others;          /* the note is also about other shards, and stays */
-    uint64_t note, arrays; /* the note that is read */
-    bool locked;
-    uint64_t *bits; /* of the places [first, end) */
-    uint64_t first, end;
-    const struct finished *lacking; /* the first shard in which tokens have no values, and the first ones there */
-    uint64_t lacking_first, lacking_end;
-    uint8_t *block, *present; /* a MiB of a file, and the bits of its tokens */
+    uint64_t work, tokens;      /* of the shard whose bits are made */
+    uint64_t *bits, first, end; /* of tokens [first, end) */
+    char lacking[120];          /* the first tokens without values, for a message */
+    uint8_t *block, *present;   /* a MiB of a file, and the bits of its tokens */
 };
 
-/* ---- what is finished ---- */
-
-static int key_compare(const void *a, const void *b)
+/* Calls step() for the shards that are not skipped, with their files. */
+static enum tokmap_status
+shards_do(struct finishing *finishing,
+          enum tokmap_status (*step)(struct finishing *finishing, uint64_t number, const struct shard *shard,
+                                     struct values_partials *partials, struct tokmap_error *error),
+          struct tokmap_error *error)
 {
-    const struct key *x = a, *y = b;
-    return x->work != y->work ? (x->work < y->work ? -1 : 1) : x->shard < y->shard ? -1 : x->shard > y->shard;
+    const struct tokmap_values_writer *writer = finishing->writer;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t s = 0; s < writer->dataset->shard_count && !status; s++) {
+        struct values_partials partials;
+        const struct shard *shard;
+        if (finishing->shards[s].skipped)
+            continue;
+        status = shard_hold(writer->dataset, s, &shard, error);
+        if (status)
+            break;
+        status = values_partials_open(writer, shard->index_path, &shard->index, &partials, error);
+        if (!status) {
+            status = step(finishing, s, shard, &partials, error);
+            values_partials_close(&partials);
+        }
+        shard_release(writer->dataset, s);
+    }
+    return status;
 }
 
-static enum tokmap_status folder_lock(struct finishing *finishing, const char *index_path, struct tokmap_error *error)
+/* ---- notes ---- */
+
+static int note_listed(void *user, const char *name)
+{
+    struct finishing *finishing = user;
+    if (!strchr(name, '-')) /* the lock */
+        return 0;
+    if (!list_room(&finishing->notes, finishing->note_count, &finishing->note_room, sizeof *finishing->notes))
+        return ENOMEM;
+    struct note *note = &finishing->notes[finishing->note_count];
+    *note = (struct note){.path = path_in(finishing->listed, name)};
+    for (uint64_t i = 0; i < finishing->writer->note_count && note->path; i++)
+        note->own = note->own || !strcmp(finishing->writer->notes[i]->path, note->path);
+    finishing->note_count += note->path != NULL;
+    return note->path ? 0 : ENOMEM;
+}
+
+/* Locks the folder of the notes about a shard, and lists them. */
+static enum tokmap_status folder_open(struct finishing *finishing, const char *index_path, struct tokmap_error *error)
 {
     char *path = values_notes_folder(finishing->writer, index_path);
     if (!path ||
-        !list_room(&finishing->folders, finishing->folder_count, &finishing->folder_room, sizeof(struct folder))) {
+        !list_room(&finishing->folders, finishing->folder_count, &finishing->folder_room, sizeof *finishing->folders)) {
         free(path);
         return error_set_memory(error, "the notes of values", 0);
     }
@@ -96,130 +124,51 @@ static enum tokmap_status folder_lock(struct finishing *finishing, const char *i
         }
     struct folder *folder = &finishing->folders[finishing->folder_count++];
     *folder = (struct folder){path, -1};
-    return values_notes_lock(path, &folder->lock, error);
+    const enum tokmap_status status = values_notes_lock(path, &folder->lock, error);
+    finishing->listed = path;
+    const int system = status ? 0 : os_folder_list(path, note_listed, finishing);
+    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the notes of values cannot be listed")
+                  : status;
 }
 
-/* Opens the files of all shards once, and locks their folders. */
-static enum tokmap_status shards_find(struct finishing *finishing, struct tokmap_error *error)
+static enum tokmap_status folders_open(struct finishing *finishing, struct tokmap_error *error)
 {
-    const struct tokmap_values_writer *writer = finishing->writer;
-    const uint64_t count = writer->dataset->shard_count;
+    const struct tokmap_dataset *dataset = finishing->writer->dataset;
     enum tokmap_status status = TOKMAP_OK;
-    finishing->shards = calloc((size_t)count, sizeof *finishing->shards);
-    finishing->keys = calloc((size_t)count, sizeof *finishing->keys);
-    if (!finishing->shards || !finishing->keys)
-        return error_set_memory(error, "the shards with values", count * sizeof *finishing->shards);
-    for (uint64_t s = 0; s < count && !status; s++) {
-        struct values_partials partials;
+    for (uint64_t s = 0; s < dataset->shard_count && !status; s++) {
         const struct shard *shard;
-        status = shard_hold(writer->dataset, s, &shard, error);
+        status = shard_hold(dataset, s, &shard, error);
         if (status)
             break;
-        status = folder_lock(finishing, shard->index_path, error);
-        if (!status)
-            status = values_partials_open(writer, shard->index_path, &shard->index, &partials, error);
-        if (!status) {
-            struct values_file values = {.fd = -1};
-            if (!partials.work) /* notes about finished values are removed, too */
-                status = values_file_open(&values, shard->index_path, &shard->index, writer->arrays->name, error);
-            finishing->shards[finishing->shard_count++] = (struct finished){.number = s,
-                                                                            .work = partials.work + values.work,
-                                                                            .tokens = shard->index.shard.tokens,
-                                                                            .skipped = !partials.work};
-            values_file_close(&values);
-            values_partials_close(&partials);
-        }
-        shard_release(writer->dataset, s);
+        status = folder_open(finishing, shard->index_path, error);
+        shard_release(dataset, s);
     }
     return status;
-}
-
-/* Gives each shard its places. */
-static void places_give(struct finishing *finishing)
-{
-    struct key *keys = finishing->keys;
-    for (uint64_t s = 0; s < finishing->shard_count; s++)
-        keys[finishing->key_count++] = (struct key){finishing->shards[s].work, &finishing->shards[s]};
-    qsort(keys, (size_t)finishing->key_count, sizeof *keys, key_compare);
-    uint64_t kept = 0;
-    for (uint64_t k = 0; k < finishing->key_count; k++) {
-        if (kept && keys[kept - 1].work == keys[k].work) /* a manifest names it twice */
-            keys[k].shard->skipped = true;
-        else
-            keys[kept++] = keys[k];
-    }
-    finishing->key_count = kept;
-    for (uint64_t s = 0; s < finishing->shard_count; s++) {
-        struct finished *at = &finishing->shards[s];
-        at->base = finishing->places;
-        finishing->places += at->skipped ? 0 : round_up(at->tokens, 64);
-        finishing->result.tokens += at->skipped ? 0 : at->tokens;
-    }
-}
-
-static int note_listed(void *user, const char *name)
-{
-    struct finishing *finishing = user;
-    if (!strchr(name, '-')) /* the lock */
-        return 0;
-    if (!list_room(&finishing->notes, finishing->note_count, &finishing->note_room, sizeof *finishing->notes))
-        return ENOMEM;
-    char *path = path_in(finishing->listed, name);
-    finishing->notes[finishing->note_count] = path;
-    finishing->note_count += path != NULL;
-    return path ? 0 : ENOMEM;
-}
-
-static enum tokmap_status notes_find(struct finishing *finishing, struct tokmap_error *error)
-{
-    int system = 0;
-    for (uint64_t i = 0; i < finishing->folder_count && !system; i++) {
-        finishing->listed = finishing->folders[i].path;
-        system = os_folder_list(finishing->listed, note_listed, finishing);
-    }
-    if (!system && !(finishing->others = calloc((size_t)finishing->note_count + 1, sizeof *finishing->others)))
-        system = ENOMEM;
-    return system ? error_set_system(error, system, finishing->listed, TOKMAP_NO_OFFSET,
-                                     "the notes of values cannot be listed")
-                  : TOKMAP_OK;
-}
-
-/* ---- which tokens have values ---- */
-
-static bool is_own(const struct tokmap_values_writer *writer, const char *path)
-{
-    for (uint64_t i = 0; i < writer->note_count; i++)
-        if (!strcmp(writer->notes[i]->path, path))
-            return true;
-    return false;
 }
 
 static enum tokmap_status record_found(void *user, const struct values_record *record, struct tokmap_error *error)
 {
     struct finishing *finishing = user;
-    const char *path = finishing->notes[finishing->note];
-    const struct key *key =
-        &finishing->keys[last_at_most(&finishing->keys->work, sizeof *key, finishing->key_count, record->work)];
-    if (!finishing->key_count || key->work != record->work) {
-        finishing->others[finishing->note] = true;
+    struct note *note = finishing->note;
+    note->records += !finishing->first;
+    if (record->work != finishing->work)
         return TOKMAP_OK;
-    }
-    const struct finished *at = key->shard;
-    if (at->skipped)
+    note->matched += !finishing->first;
+    if (!finishing->bits) /* of final values */
         return TOKMAP_OK;
-    if (finishing->locked && !is_own(finishing->writer, path))
-        return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+    if (note->locked && !note->own)
+        return error_set(error, TOKMAP_ERROR_BUSY, note->path, TOKMAP_NO_OFFSET,
                          "another writer of these values is open (the name has its host and process); close it first");
-    if (finishing->arrays != finishing->writer->arrays_hash)
-        return error_set(error, TOKMAP_ERROR_MISMATCH, path, TOKMAP_NO_OFFSET,
+    if (note->arrays != finishing->writer->arrays_hash)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, note->path, TOKMAP_NO_OFFSET,
                          "this writer had other arrays than those that are being finished; finish the ones that it "
                          "had, or remove its file");
-    if (record->first > at->tokens || record->tokens > at->tokens - record->first)
-        return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
+    if (record->first > finishing->tokens || record->tokens > finishing->tokens - record->first)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, note->path, TOKMAP_NO_OFFSET,
                          "a note is about tokens after the last one of the shard; remove this file, and put again what "
                          "its writer had put");
-    const uint64_t from = max64(at->base + record->first, finishing->first);
-    const uint64_t to = min64(at->base + record->first + record->tokens, finishing->end);
+    const uint64_t from = max64(record->first, finishing->first);
+    const uint64_t to = min64(record->first + record->tokens, finishing->end);
     for (uint64_t word = from / 64; from < to && word <= (to - 1) / 64; word++) {
         const uint64_t mask = bits_of_word(word, from, to), index = word - finishing->first / 64;
         finishing->result.repeated += (uint64_t)__builtin_popcountll(finishing->bits[index] & mask);
@@ -228,125 +177,99 @@ static enum tokmap_status record_found(void *user, const struct values_record *r
     return TOKMAP_OK;
 }
 
-/* Counts the bits of tokens [from, to) of a shard, and finds the first ones without values. */
-static void bits_count(struct finishing *finishing, struct finished *at, uint64_t from, uint64_t to)
-{
-    const uint64_t *bits = finishing->bits + (at->base + from - finishing->first) / 64;
-    for (uint64_t first = from; first < to; first += 64) {
-        const uint64_t word = bits[(first - from) / 64], lacking = ~word & bits_of_word(0, 0, min64(to - first, 64));
-        at->present += (uint64_t)__builtin_popcountll(word);
-        if (lacking && !finishing->lacking) {
-            finishing->lacking = at;
-            finishing->lacking_first = first + (uint64_t)__builtin_ctzll(lacking);
-            finishing->lacking_end = finishing->lacking_first;
-        }
-        while (finishing->lacking == at && finishing->lacking_end >= first &&
-               finishing->lacking_end < min64(to, first + 64) && lacking >> (finishing->lacking_end - first) & 1)
-            finishing->lacking_end++;
-    }
-}
-
-/* Calls step() for the files of each shard that has places in [first, end). */
-static enum tokmap_status
-shards_do(struct finishing *finishing, uint64_t first, uint64_t end,
-          enum tokmap_status (*step)(struct finishing *finishing, struct finished *at, const struct shard *shard,
-                                     struct values_partials *partials, struct tokmap_error *error),
-          struct tokmap_error *error)
+static enum tokmap_status notes_read(struct finishing *finishing, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t s = 0; s < finishing->shard_count && !status; s++) {
-        struct finished *at = &finishing->shards[s];
-        struct values_partials partials;
-        const struct shard *shard;
-        if (at->skipped || at->base >= end || at->base + at->tokens < first)
-            continue;
-        status = shard_hold(finishing->writer->dataset, at->number, &shard, error);
-        if (status)
-            break;
-        status = values_partials_open(finishing->writer, shard->index_path, &shard->index, &partials, error);
-        if (!status && partials.work != at->work) {
-            status = error_set(error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
-                               "the files of its values were removed while they were finished; call this again");
-            values_partials_close(&partials);
-        }
-        if (!status) {
-            status = step(finishing, at, shard, &partials, error);
-            values_partials_close(&partials);
-        }
-        shard_release(finishing->writer->dataset, at->number);
+    for (uint64_t i = 0; i < finishing->note_count && !status; i++) {
+        struct tokmap_error reason = {0};
+        struct note *note = finishing->note = &finishing->notes[i];
+        note->records = finishing->first ? note->records : 0;
+        status = values_note_scan(note->path, &note->arrays, &note->locked, record_found, finishing, &reason);
+        if (status == TOKMAP_ERROR_NOT_FOUND) /* its writer has closed it without a record */
+            status = TOKMAP_OK;
+        else if (status)
+            *error = reason;
     }
     return status;
 }
 
-/* Counts and stores the bits of a shard that are in memory. */
-static enum tokmap_status bits_step(struct finishing *finishing, struct finished *at, const struct shard *shard,
+/* ---- which tokens have values ---- */
+
+/* Counts the bits at hand, and keeps the first tokens without one for a message. */
+static void bits_count(struct finishing *finishing, uint64_t number)
+{
+    const struct shard_place *place = &finishing->writer->dataset->slots[number].place;
+    const uint64_t *bits = finishing->bits, count = finishing->end - finishing->first;
+    uint64_t present = 0, lack = 0;
+    for (uint64_t i = 0; i < div_ceil(count, 64); i++)
+        present += (uint64_t)__builtin_popcountll(bits[i]);
+    finishing->shards[number].present += present;
+    if (present == count || *finishing->lacking)
+        return;
+    while (bits[lack / 64] >> lack % 64 & 1)
+        lack++;
+    uint64_t end = lack;
+    while (end < count && !(bits[end / 64] >> end % 64 & 1))
+        end++;
+    const uint64_t first = finishing->first + lack, last = finishing->first + end - 1;
+    const int used = snprintf(finishing->lacking, sizeof finishing->lacking,
+                              "tokens %" PRIu64 "..%" PRIu64 " of shard %" PRIu64, first, last, number);
+    if (first >= place->skipped_tokens && last - place->skipped_tokens < place->tokens)
+        (void)snprintf(finishing->lacking + used, sizeof finishing->lacking - (size_t)used,
+                       " (%" PRIu64 "..%" PRIu64 " of the dataset)", place->first_token + first - place->skipped_tokens,
+                       place->first_token + last - place->skipped_tokens);
+}
+
+/* Makes the bits of a shard, and stores them in its files. */
+static enum tokmap_status bits_make(struct finishing *finishing, uint64_t number,
+                                    const struct values_partials *partials, struct tokmap_error *error)
+{
+    const uint64_t room = min64(finishing->piece, round_up(finishing->tokens + 1, 64));
+    enum tokmap_status status = TOKMAP_OK;
+    finishing->bits = malloc((size_t)room / 8);
+    if (!finishing->bits)
+        return error_set_memory(error, "the bits of values", room / 8);
+    for (uint64_t first = 0; !status && (!first || first < finishing->tokens); first += room) {
+        finishing->first = first;
+        finishing->end = min64(finishing->tokens, first + room);
+        memset(finishing->bits, 0, (size_t)room / 8);
+        status = notes_read(finishing, error);
+        if (!status)
+            bits_count(finishing, number);
+        for (uint32_t i = 0; i < finishing->writer->array_count && !status; i++) {
+            const struct values_file *file = &partials->files[i];
+            const uint64_t bytes = div_ceil(finishing->end - first, 8), place = file->bitmap_at + first / 8;
+            const int system = file->fd < 0 ? 0 : os_pwrite(file->fd, finishing->bits, (size_t)bytes, place);
+            if (system)
+                status = error_set_system(error, system, file->path, place, "the bitmap of values cannot be written");
+        }
+    }
+    free(finishing->bits);
+    finishing->bits = NULL;
+    return status;
+}
+
+static enum tokmap_status bits_step(struct finishing *finishing, uint64_t number, const struct shard *shard,
                                     struct values_partials *partials, struct tokmap_error *error)
 {
-    (void)shard;
-    const uint64_t begin = max64(at->base, finishing->first), end = min64(at->base + at->tokens, finishing->end);
-    const uint64_t from = begin - at->base, to = end - at->base;
-    for (uint32_t i = 0; i < finishing->writer->array_count && begin < end; i++) {
-        const struct values_file *file = &partials->files[i];
-        const uint64_t place = file->bitmap_at + from / 8;
-        const int system = file->fd < 0 ? 0
-                                        : os_pwrite(file->fd, finishing->bits + (begin - finishing->first) / 64,
-                                                    (size_t)div_ceil(to - from, 8), place);
-        if (system)
-            return error_set_system(error, system, file->path, place, "the bitmap of values cannot be written");
-    }
-    if (begin < end)
-        bits_count(finishing, at, from, to);
-    return TOKMAP_OK;
-}
-
-/* Refuses tokens without values. */
-static enum tokmap_status holes_check(struct finishing *finishing, struct tokmap_error *error)
-{
-    finishing->result.missing = finishing->result.tokens;
-    for (uint64_t s = 0; s < finishing->shard_count; s++)
-        finishing->result.missing -= finishing->shards[s].present;
-    if (!finishing->result.missing || finishing->options.holes)
-        return TOKMAP_OK;
-    const struct shard_place *place = &finishing->writer->dataset->slots[finishing->lacking->number].place;
-    const uint64_t first = finishing->lacking_first, end = finishing->lacking_end;
-    char within[80] = "";
-    if (first >= place->skipped_tokens && end - place->skipped_tokens <= place->tokens)
-        (void)snprintf(within, sizeof within, " (%" PRIu64 "..%" PRIu64 " of the dataset)",
-                       place->first_token + first - place->skipped_tokens,
-                       place->first_token + end - 1 - place->skipped_tokens);
-    return error_set(error, TOKMAP_ERROR_INPUT, finishing->writer->dataset->name, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " of %" PRIu64 " tokens have no values, the first ones are tokens %" PRIu64 "..%" PRIu64
-                     " of shard %" PRIu64 "%s; put them, or allow holes",
-                     finishing->result.missing, finishing->result.tokens, first, end - 1, finishing->lacking->number,
-                     within);
-}
-
-static enum tokmap_status bits_make(struct finishing *finishing, uint64_t piece, struct tokmap_error *error)
-{
+    struct finished *at = &finishing->shards[number];
+    struct values_file values = {.fd = -1};
     enum tokmap_status status = TOKMAP_OK;
-    piece = min64(piece, finishing->places + 64);
-    finishing->bits = malloc((size_t)piece / 8);
-    if (!finishing->bits)
-        return error_set_memory(error, "the bits of values", piece / 8);
-    for (uint64_t first = 0; !status && (first < finishing->places || !first); first += piece) {
-        finishing->first = first;
-        finishing->end = first + piece;
-        memset(finishing->bits, 0, (size_t)piece / 8);
-        for (finishing->note = 0; finishing->note < finishing->note_count && !status; finishing->note++) {
-            struct tokmap_error reason = {0};
-            status = values_note_scan(finishing->notes[finishing->note], &finishing->arrays, &finishing->locked,
-                                      record_found, finishing, &reason);
-            if (finishing->locked && !status && !is_own(finishing->writer, finishing->notes[finishing->note]))
-                finishing->others[finishing->note] = true;
-            if (status == TOKMAP_ERROR_NOT_FOUND) /* its writer has closed it without a record */
-                status = TOKMAP_OK;
-            else if (status && error)
-                *error = reason;
-        }
-        if (!status)
-            status = shards_do(finishing, first, first + piece, bits_step, error);
-    }
-    return status ? status : holes_check(finishing, error);
+    if (!partials->work) /* notes about final values are removed, too */
+        status = values_file_open(&values, shard->index_path, &shard->index, finishing->writer->arrays->name, error);
+    at->work = finishing->work = partials->work + values.work;
+    values_file_close(&values);
+    for (uint64_t s = 0; s < number; s++)
+        at->skipped = at->skipped || finishing->shards[s].work == at->work;
+    if (status || at->skipped)
+        return status;
+    at->skipped = !partials->work;
+    finishing->first = 0;
+    if (at->skipped)
+        return notes_read(finishing, error);
+    finishing->tokens = shard->index.shard.tokens;
+    finishing->result.tokens += finishing->tokens;
+    return bits_make(finishing, number, partials, error);
 }
 
 /* ---- values ---- */
@@ -381,9 +304,8 @@ static bool zeros_make(uint8_t *block, uint64_t at, uint64_t bytes, uint64_t fro
 }
 
 /* Checks and cleans the block of `bytes` bytes at byte `at` of a file. */
-static enum tokmap_status block_finish(struct finishing *finishing, const struct finished *shard,
-                                       const struct values_file *file, uint64_t at, uint64_t bytes,
-                                       struct tokmap_error *error)
+static enum tokmap_status block_finish(struct finishing *finishing, uint64_t number, const struct values_file *file,
+                                       uint64_t at, uint64_t bytes, struct tokmap_error *error)
 {
     const uint64_t size = file->array.value_bytes, end = VALUES_AT + file->tokens * size;
     const uint64_t first = min64((at - VALUES_AT) / size, file->tokens);
@@ -409,7 +331,7 @@ static enum tokmap_status block_finish(struct finishing *finishing, const struct
     const uint64_t bad = finishing->options.nan ? count : nan_find(block, count, file->array.element);
     if (bad == count)
         return TOKMAP_OK;
-    const struct shard_place *place = &finishing->writer->dataset->slots[shard->number].place;
+    const struct shard_place *place = &finishing->writer->dataset->slots[number].place;
     const uint64_t token = (at + bad * element - VALUES_AT) / size;
     return error_set(error, TOKMAP_ERROR_INPUT, file->path, at + bad * element,
                      "a value '%s' of token %" PRIu64 " of the shard (%" PRIu64
@@ -418,9 +340,8 @@ static enum tokmap_status block_finish(struct finishing *finishing, const struct
 }
 
 /* Cleans and hashes a file, and stores its hashes and its header. */
-static enum tokmap_status file_finish(struct finishing *finishing, const struct finished *at,
-                                      const struct values_file *file, const struct index *index,
-                                      struct tokmap_error *error)
+static enum tokmap_status file_finish(struct finishing *finishing, uint64_t number, const struct values_file *file,
+                                      const struct index *index, struct tokmap_error *error)
 {
     const uint64_t end = values_hashed_end(file);
     uint64_t table[TABLE_ROOM], count = 0, place = file->hashes_at;
@@ -431,7 +352,7 @@ static enum tokmap_status file_finish(struct finishing *finishing, const struct 
     int system = status ? 0 : os_truncate(file->fd, file->bytes);
     for (uint64_t byte = VALUES_AT; byte < end && !status && !system; byte += BLOCK_BYTES) {
         const uint64_t bytes = min64(BLOCK_BYTES, end - byte);
-        status = block_finish(finishing, at, file, byte, bytes, error);
+        status = block_finish(finishing, number, file, byte, bytes, error);
         table[count++] = hash64(finishing->block, (size_t)bytes);
         if (count < TABLE_ROOM && byte + bytes < end)
             continue;
@@ -441,9 +362,9 @@ static enum tokmap_status file_finish(struct finishing *finishing, const struct 
         count = 0;
     }
     if (!status && !system) {
-        header.present = at->present;
+        header.present = finishing->shards[number].present;
         header.table_hash = hash_state_64(state);
-        header.work = at->work;
+        header.work = finishing->shards[number].work;
         values_header_seal(&header);
         system = os_pwrite(file->fd, &header, sizeof header, 0);
     }
@@ -454,22 +375,22 @@ static enum tokmap_status file_finish(struct finishing *finishing, const struct 
                   : status;
 }
 
-static enum tokmap_status files_step(struct finishing *finishing, struct finished *at, const struct shard *shard,
+static enum tokmap_status files_step(struct finishing *finishing, uint64_t number, const struct shard *shard,
                                      struct values_partials *partials, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < finishing->writer->array_count && !status; i++)
         if (partials->files[i].fd >= 0)
-            status = file_finish(finishing, at, &partials->files[i], &shard->index, error);
+            status = file_finish(finishing, number, &partials->files[i], &shard->index, error);
     return status;
 }
 
 /* Gives the files of a shard their names. */
-static enum tokmap_status names_step(struct finishing *finishing, struct finished *at, const struct shard *shard,
+static enum tokmap_status names_step(struct finishing *finishing, uint64_t number, const struct shard *shard,
                                      struct values_partials *partials, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    (void)at;
+    (void)number;
     for (uint32_t i = 0; i < finishing->writer->array_count && !status; i++) {
         const struct values_file *file = &partials->files[i];
         if (file->fd < 0)
@@ -484,37 +405,49 @@ static enum tokmap_status names_step(struct finishing *finishing, struct finishe
     return status;
 }
 
-static enum tokmap_status all_finish(struct finishing *finishing, uint64_t piece, struct tokmap_error *error)
+static enum tokmap_status all_finish(struct finishing *finishing, struct tokmap_error *error)
 {
+    const struct tokmap_dataset *dataset = finishing->writer->dataset;
     finishing->block = malloc((size_t)BLOCK_BYTES);
     finishing->present = malloc((size_t)BLOCK_BYTES / 8 + 8);
-    enum tokmap_status status =
-        finishing->block && finishing->present ? TOKMAP_OK : error_set_memory(error, "the values", BLOCK_BYTES);
+    finishing->shards = calloc((size_t)dataset->shard_count, sizeof *finishing->shards);
+    if (!finishing->block || !finishing->present || !finishing->shards)
+        return error_set_memory(error, "the values", BLOCK_BYTES);
+    enum tokmap_status status = values_sync(finishing->writer, error);
     if (!status)
-        status = shards_find(finishing, error);
-    places_give(finishing);
+        status = folders_open(finishing, error);
     if (!status)
-        status = notes_find(finishing, error);
+        status = shards_do(finishing, bits_step, error);
+    finishing->result.missing = finishing->result.tokens;
+    for (uint64_t s = 0; s < dataset->shard_count; s++)
+        finishing->result.missing -= finishing->shards[s].present;
+    if (!status && finishing->result.missing && !finishing->options.holes)
+        status =
+            error_set(error, TOKMAP_ERROR_INPUT, dataset->name, TOKMAP_NO_OFFSET,
+                      "%" PRIu64 " of %" PRIu64 " tokens have no values, the first ones are %s; put them, or allow "
+                      "holes",
+                      finishing->result.missing, finishing->result.tokens, finishing->lacking);
     if (!status)
-        status = bits_make(finishing, piece, error);
+        status = shards_do(finishing, files_step, error);
     if (!status)
-        status = shards_do(finishing, 0, UINT64_MAX, files_step, error);
-    if (!status)
-        status = shards_do(finishing, 0, UINT64_MAX, names_step, error);
-    for (uint64_t i = 0; i < finishing->note_count && !status; i++)
-        if (!finishing->others[i] || is_own(finishing->writer, finishing->notes[i]))
-            (void)os_unlink(finishing->notes[i]);
+        status = shards_do(finishing, names_step, error);
+    for (uint64_t i = 0; i < finishing->note_count && !status; i++) {
+        const struct note *note = &finishing->notes[i];
+        if (note->own || (!note->locked && note->matched == note->records))
+            (void)os_unlink(note->path);
+    }
     return status;
 }
 
 enum tokmap_status values_finish(struct tokmap_values_writer *writer, const struct tokmap_values_options *options,
                                  uint64_t piece, struct tokmap_values_result *result, struct tokmap_error *error)
 {
-    struct finishing finishing = {.writer = writer, .options = *options, .result.size = sizeof finishing.result};
-    enum tokmap_status status = values_sync(writer, error);
-    if (status)
-        return status;
-    status = all_finish(&finishing, piece, error);
+    struct finishing finishing = {.writer = writer, .options = *options, .piece = piece};
+    struct tokmap_error failure = {0};
+    const enum tokmap_status status = all_finish(&finishing, &failure);
+    finishing.result.size = sizeof finishing.result;
+    if (status && error)
+        *error = failure;
     if (!status) {
         os_mutex_lock(writer->mutex);
         values_writer_release(writer);
@@ -525,13 +458,10 @@ enum tokmap_status values_finish(struct tokmap_values_writer *writer, const stru
         free(finishing.folders[i].path);
     }
     for (uint64_t i = 0; i < finishing.note_count; i++)
-        free(finishing.notes[i]);
+        free(finishing.notes[i].path);
     free(finishing.notes);
-    free(finishing.others);
     free(finishing.folders);
     free(finishing.shards);
-    free(finishing.keys);
-    free(finishing.bits);
     free(finishing.block);
     free(finishing.present);
     *result = finishing.result;

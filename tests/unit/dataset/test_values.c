@@ -188,7 +188,7 @@ static void random_puts_are_finished(void **unused)
     }
     for (uint64_t i = 0; i < all_tokens; i++)
         held += expected[i];
-    assert_int_equal(values_finish(writer, &options, 64, &result, &error), TOKMAP_ERROR_INPUT);
+    assert_int_equal(values_finish(writer, &options, 1 << 20, &result, &error), TOKMAP_ERROR_INPUT);
     char said[100];
     uint64_t hole = 0, end;
     while (expected[hole])
@@ -201,7 +201,7 @@ static void random_puts_are_finished(void **unused)
     assert_non_null(strstr(error.message, said));
     assert_int_equal(files_with("random", ".values.partial"), 9);
     options.holes = 1;
-    MUST(values_finish(writer, &options, 4096, &result, &error));
+    MUST(values_finish(writer, &options, 64, &result, &error));
     assert_int_equal(result.tokens, all_tokens);
     assert_int_equal(result.missing, all_tokens - held);
     assert_int_equal(result.repeated, put_tokens - held);
