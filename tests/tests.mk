@@ -28,7 +28,7 @@ unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(chosen_units)))
 fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
 user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader \
-  $(BUILD)/tests/fault_writer)
+  $(BUILD)/tests/fault_writer $(BUILD)/tests/fault_values)
 preloaded := $(patsubst %,$(BUILD)/tests/%.so,fast_clock inject record_calls)
 reference_programs := $(patsubst tests/reference/%.c,$(BUILD)/tests/%,$(wildcard tests/reference/*.c))
 torture_programs := $(patsubst tests/torture/%.c,$(BUILD)/tests/%,$(wildcard tests/torture/*.c))
@@ -91,6 +91,7 @@ $(OBJ)/tests/support/expand_cu_host.c.o: private_flags := $(if $(SANITIZE),-DEXP
 $(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/demo_consumer.c.o
 $(BUILD)/tests/fault_reader: $(OBJ)/tests/fault/fault_reader.c.o
 $(BUILD)/tests/fault_writer: $(OBJ)/tests/fault/fault_writer.c.o
+$(BUILD)/tests/fault_values: $(OBJ)/tests/fault/fault_values.c.o
 $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
 

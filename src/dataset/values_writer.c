@@ -72,7 +72,7 @@ static enum tokmap_status partial_make(const struct values_array *array, const c
     return status;
 }
 
-/* Opens the file of an array, if there is one. *final: there is not, but there are finished values that stay. */
+/* Opens the file of an array, if there is one. Sets *final if there are finished values that stay instead. */
 static enum tokmap_status partial_find(const struct tokmap_values_writer *writer, const char *index_path,
                                        const struct index *index, uint32_t number, struct values_file *file,
                                        bool *final, struct tokmap_error *error)
@@ -83,7 +83,7 @@ static enum tokmap_status partial_find(const struct tokmap_values_writer *writer
     enum tokmap_status status = values_partial_open(file, index_path, index, array->name, &reason);
     if (status == TOKMAP_ERROR_NOT_FOUND) {
         char *path = values_file_path(index_path, array->name, VALUES_FINAL);
-        *final = path && !writer->replace && !os_lstat(path, &found);
+        *final = *final || (path && !writer->replace && !os_lstat(path, &found));
         free(path);
         return TOKMAP_OK;
     }
@@ -102,25 +102,23 @@ enum tokmap_status values_partials_open(const struct tokmap_values_writer *write
                                         const struct index *index, struct values_partials *partials,
                                         struct tokmap_error *error)
 {
-    bool final[VALUES_ARRAYS_MOST] = {false}, missing = false;
+    bool final = false, missing = false;
     enum tokmap_status status = TOKMAP_OK;
     *partials = (struct values_partials){0};
     for (uint32_t i = 0; i < VALUES_ARRAYS_MOST; i++)
         partials->files[i].fd = -1;
     for (uint32_t i = 0; i < writer->array_count && !status; i++) {
         const struct values_file *file = &partials->files[i];
-        status = partial_find(writer, index_path, index, i, &partials->files[i], &final[i], error);
-        missing = missing || (!final[i] && (file->fd < 0 || (partials->work && file->work != partials->work)));
-        partials->work = final[i] ? partials->work : file->work;
+        status = partial_find(writer, index_path, index, i, &partials->files[i], &final, error);
+        missing = missing || file->fd < 0 || (partials->work && file->work != partials->work);
+        partials->work = file->fd < 0 ? partials->work : file->work;
     }
-    if (!status && missing) { /* notes about the others say nothing about it, so all begin again */
+    if (!status && missing && !final) { /* notes about the others say nothing about it, so all begin again */
         const int system = os_random(&partials->work, sizeof partials->work);
         if (system)
             status = error_set_system(error, system, NULL, TOKMAP_NO_OFFSET, "the kernel gives no random number");
         for (uint32_t i = 0; i < writer->array_count && !status; i++) {
             const struct values_array *array = &writer->arrays[i];
-            if (final[i])
-                continue;
             values_file_close(&partials->files[i]);
             status = partial_make(array, index_path, index, partials->work, error);
             if (!status)
@@ -380,8 +378,11 @@ static enum tokmap_status writer_begin(struct tokmap_values_writer *writer, cons
     if (!writer->shards || os_mutex_new(&writer->mutex) || os_condition_new(&writer->wake))
         return error_set_memory(error, "a writer of values", room * sizeof *writer->shards);
     status = TOKMAP_ERROR_EXISTS;
-    for (uint64_t s = 0; s < writer->dataset->shard_count && status == TOKMAP_ERROR_EXISTS; s++)
+    for (uint64_t s = 0; s < writer->dataset->shard_count && status == TOKMAP_ERROR_EXISTS; s++) {
         status = shard_begin(writer, s, &shard, error);
+        if (status == TOKMAP_ERROR_EXISTS && shard->partials.work) /* some arrays are to be finished yet */
+            status = TOKMAP_OK;
+    }
     if (status)
         return status;
     const int system = os_thread_start(&writer->thread, "tokmap-values", flush_often, writer);

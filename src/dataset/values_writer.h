@@ -48,8 +48,9 @@ struct tokmap_values_writer {
 /* Returns the folder of the notes about a shard, which the caller frees; NULL without memory. */
 char *values_notes_folder(const struct tokmap_values_writer *writer, const char *index_path);
 
-/* Opens the files of a shard for writing. If one is missing, all are made. The folder of its notes is locked. After a
- * failure nothing is open. Statuses: OK, those of tokmap_values_open(). */
+/* Opens the files of a shard for writing. If one is missing, all are made, unless an array is finished: `work` is 0
+ * then if no file is to be finished. The folder of its notes is locked. After a failure nothing is open. Statuses: OK,
+ * those of tokmap_values_open(). */
 enum tokmap_status values_partials_open(const struct tokmap_values_writer *writer, const char *index_path,
                                         const struct index *index, struct values_partials *partials,
                                         struct tokmap_error *error);
