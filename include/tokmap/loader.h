@@ -140,11 +140,12 @@ struct tokmap_loader_options {
      * nodes: loaders that join then are opened with tokmap_loader_nodes(). Rows of a plan have no common place, so they
      * gain nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
     uint64_t nodes;
+    uint32_t counts; /* 1: batch.counted and batch.counted_in_step are set; default: 0 */
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0, 0}
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
@@ -229,6 +230,14 @@ struct tokmap_batch {
     struct tokmap_cursor cursor; /* the state after this batch: what to save */
     uint64_t columns;            /* of the arrays: seq_len / options.context_world */
     uint64_t max_seqlen_slice;   /* columns of the document of cu_seqlens_slice that has the most */
+    /* With options.counts, how many targets count: of this call, in this rank's columns; and of all calls of all ranks
+     * of the step, the same on every rank, and known at a step's first call. The mean loss of a step is the sum over
+     * its targets divided by counted_in_step, however it is cut into ranks and calls; the mean of their means is not,
+     * where some targets do not count. Counted are those of targets, of the first of targets_ahead, or of loss_mask;
+     * of labels if none of these is in fields: rows have one label less. Without mask_targets and loss_mask, all
+     * targets but padding count. A rank computes it from indexes and masks, in about a microsecond for each row of a
+     * step. read() sets counted_in_step if its rows are of one step, and else 0. */
+    uint64_t counted, counted_in_step;
 };
 #define TOKMAP_BATCH_INIT TOKMAP_SIZED(struct tokmap_batch)
 
@@ -239,11 +248,12 @@ struct tokmap_batch {
  * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, the cursor's
  * step is after the run's end, balance is not 0 and not in [2^-40, 1], or nodes do not divide world), ERROR_CURSOR,
  * ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too
- * large for cu_seqlens; with balance or nodes, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of
- * documents, with TOKMAP_CU_SEQLENS),
- * ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a
- * trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED (also: with balance, a source
- * has no document index; with nodes, an order without blocks, or balance). */
+ * large for cu_seqlens; with balance, nodes, or counts, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the
+ * ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file
+ * whose folder does not exist, that is not a trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE,
+ * ERROR_UNSUPPORTED (also: with balance, or with counts where documents matter, a source has no document index; with
+ * counts, masks in object storage of more than 1 GiB; with nodes, an order without blocks, or balance), ERROR_ARGUMENT.
+ */
 TOKMAP_STATUS tokmap_loader_open(struct tokmap_loader **loader, const struct tokmap_run *run,
                                  const struct tokmap_loader_options *options, struct tokmap_error *error);
 

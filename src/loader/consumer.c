@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "counted.h"
 #include "fetch_plan.h"
 #include "platform/os.h"
 #include "producer.h"
@@ -397,6 +398,8 @@ static void describe(const struct tokmap_loader *loader, const struct slot *slot
         .real_rows = slot->valid,
         .columns = columns,
         .max_seqlen_slice = loader->options.fields & TOKMAP_CU_SEQLENS_SLICE ? slot->max_seqlen_slice : 0,
+        .counted = slot->counted,
+        .counted_in_step = slot->counted_in_step,
     };
 }
 
@@ -588,7 +591,7 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
         residency_flush(loader->fill->residency);
     }
     producer_end_rows(loader, slot);
-    return TOKMAP_OK;
+    return slot->count ? counted_fill(loader, slot, error) : TOKMAP_OK;
 }
 
 /* Finds the places of named rows, and arranges the slot for them. */
@@ -654,6 +657,7 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     slot->step = count ? steps[0] : 0;
     slot->first_row = count ? rows[0] : 0;
     slot->count = count;
+    slot->counted = slot->counted_in_step = 0;
     slot->last_in_step = false;
     slot->cursor = loader->fill->cursor;
     status = find_named(loader, slot, steps, rows, count, error);

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "consumer.h"
+#include "counted.h"
 #include "cuda/backend_cuda.h"
 #include "cuda/cuda_device.h"
 #include "dataset/dataset.h"
@@ -570,6 +571,8 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
         status = open_ring(loader, &info, error);
     if (!status)
         status = open_queue(loader, &info, error);
+    if (!status)
+        status = counted_open(loader, error);
     return status ? status : storage_open(loader, read_ahead(loader, &info), row_bytes_most(loader, &info), error);
 }
 
@@ -657,6 +660,7 @@ void tokmap_loader_close(struct tokmap_loader *loader)
         gather_close(loader->fill->gathers[i]);
     residency_close(loader->fill->residency);
     context_close(&loader->fill->context);
+    counted_close(&loader->fill->counted);
     free(loader->fill->gathers);
     free(loader->source);
     free(loader->fill->extents);

@@ -99,6 +99,20 @@ struct loader_source {
     bool plan;        /* its rows are those of a plan */
 };
 
+/* How many targets count: see counted.h. */
+struct counted {
+    bool on;     /* options.counts */
+    bool masked; /* documents, masks, and what the run excludes decide which targets count; if not, padding alone */
+    bool labels; /* of labels, which have no column for the target of the row's last token */
+    bool known;  /* the next two members are those of `step` */
+    uint64_t step, total;
+    uint32_t *rows; /* by the row's number in the step: what counts in the columns of this rank */
+    struct run_walk walk;
+    struct tokmap_place *places; /* of some rows of the step */
+    struct mark *marks;          /* of the row at hand, */
+    uint64_t *bits;              /* and its targets that do not count */
+};
+
 /* How soon the consumer returns: see consumer.c. */
 struct pace {
     bool alone;           /* the producer is paused, and next() fills slots itself */
@@ -137,6 +151,7 @@ struct loader_fill {
     const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
     struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
     struct boundaries_cu cu;       /* of the batch that is being filled */
+    struct counted counted;        /* of the step of that batch */
     struct fetch_plan *fetches;    /* NULL: no dataset is in object storage */
     struct residency *residency;
     struct gather **gathers; /* one for each source */
@@ -232,6 +247,13 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
         .rows = loader->balance ? loader->options.rows : 0,
         .nodes = loader->options.nodes > 1 ? loader->options.nodes : 0,
     };
+}
+
+/* Returns the source of a place, or NULL for a row of padding. */
+static inline const struct loader_source *loader_source_of(const struct tokmap_loader *loader,
+                                                           const struct tokmap_place *place)
+{
+    return place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
 }
 
 /* Returns whether this process is a child that was forked after the loader was opened, and that may not use it: it has

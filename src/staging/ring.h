@@ -58,12 +58,13 @@ struct slot {
     enum tokmap_status status; /* of filling; if it is not OK, only this and ring_error() are valid */
     uint64_t step;
     uint64_t first_row;
-    uint64_t count;                   /* rows that the batch has */
-    uint64_t valid;                   /* of them, rows that are not padding */
-    uint64_t excluded, excluded_rows; /* inputs of excluded documents, and rows without any other token */
-    uint64_t seq_len;                 /* of its rows */
-    uint64_t columns, row_tokens;     /* of what is a row to the backend, see struct form */
-    uint64_t trace;                   /* the sum of the hashes of its rows; 0 without a trace */
+    uint64_t count;                    /* rows that the batch has */
+    uint64_t valid;                    /* of them, rows that are not padding */
+    uint64_t excluded, excluded_rows;  /* inputs of excluded documents, and rows without any other token */
+    uint64_t counted, counted_in_step; /* targets that count, with options.counts */
+    uint64_t seq_len;                  /* of its rows */
+    uint64_t columns, row_tokens;      /* of what is a row to the backend, see struct form */
+    uint64_t trace;                    /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;
     bool direct; /* its outputs were written while it was filled, and its rows were not */
     struct tokmap_cursor cursor;

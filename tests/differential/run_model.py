@@ -629,7 +629,7 @@ AHEAD = ("targets", "loss_mask", "targets_ahead")
 class Comparison:
     def __init__(self, world, choose):
         self.world, self.choose, self.rows, self.refused, self.excluding = world, choose, 0, 0, 0
-        self.continued = self.by_node = 0
+        self.continued = self.by_node = self.counting = 0
 
     def check(self, truth, what):
         if not truth:
@@ -757,6 +757,8 @@ class Comparison:
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
                    "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)), "nodes": 0,
                    "fields": sorted(set(fields)) + (["cu_seqlens", "cu_seqlens_slice"] if documents else []), **slices}
+        counted = {"targets", "targets_ahead", "loss_mask", "labels"} & set(fields)
+        options["counts"] = bool(counted) and choose.random() < .5
         if model.order[0] in ("blocks", "even") and choose.random() < .8:
             options["balance"] = 0
             options["nodes"] = choose.choice([n for n in range(1, world + 1) if world % n == 0][-2:])
@@ -782,6 +784,13 @@ class Comparison:
         for t in delivered:
             self.check(at[t] == (options["rank"] + 1) * steps[t][1] // world, f"step {t} ends at row {at[t]}")
 
+    def counted(self, model, step, number, options, columns=None):
+        """How many targets of a row count, or labels, if the loader has no targets."""
+        wanted = model.fields(step, number, True)
+        if {"targets", "targets_ahead", "loss_mask"} & set(options["fields"]):
+            return sum(wanted["loss_mask"][j] for j in columns or range(len(wanted["loss_mask"])))
+        return sum(wanted["labels"][j] != IGNORE for j in columns or range(len(wanted["labels"])))
+
     def slices(self, model):
         """Options of a loader that gets slices of the model's rows, or none if they cannot be cut."""
         found = [("contiguous", n) for n in (2, 3, 4, 8, 13)] + [("zigzag", n) for n in (2, 3, 4, 6)]
@@ -802,6 +811,15 @@ class Comparison:
         self.check(list(b.row_numbers) == numbers and (not numbers or b.first_row == numbers[0]),
                    f"step {b.step} rows {b.row_numbers}, {numbers}")
         at[b.step] += b.count
+        if options["counts"]:
+            sliced = "context_world" in options
+            own = sum(self.counted(model, b.step, number, options, model.columns(
+                options["context_layout"], options["context_rank"], options["context_world"], b.step, number)
+                if sliced else None) for number in numbers)
+            total = sum(self.counted(model, b.step, number, options) for number in range(len(rows)))
+            self.check((b.counted, b.counted_in_step) == (own, total),
+                       f"step {b.step} rows {numbers}: {b.counted, b.counted_in_step} count, {own, total} {options}")
+            self.counting += 1
         ends = []
         arrays = [name for name in options["fields"] if name[:10] != "cu_seqlens" and b.count]
         mine = []
@@ -862,9 +880,9 @@ def main():
                 return 1
     if comparison.refused * 3 > given.count or comparison.rows < given.count or \
             comparison.excluding * 8 < given.count or comparison.continued * 20 < given.count or \
-            comparison.by_node * 100 < given.count:
+            comparison.by_node * 100 < given.count or comparison.counting < given.count:
         print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared, "
-              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued, {comparison.by_node} had nodes")
+              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued, {comparison.by_node} had nodes, {comparison.counting} batches counts")
         return 1
     print(f"ok - {given.count} runs, {comparison.rows} rows; {comparison.refused} were refused by both")
     return 0

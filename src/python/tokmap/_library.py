@@ -188,7 +188,7 @@ class LoaderOptions(Structure):
     _fields_ = members("size rank world resume:text rows fields:u32 mask_targets:u32 device:text threads:u32 "
                        "read_ahead:u32 ring_bytes io_threads:u32 drop_behind:u32 trust_files:u32 alarm_percent:u32 "
                        "alarm_calls:u32 deadline_ns trace:text alarm alarm_user:at event event_user:at balance:double "
-                       "context_rank context_world context_layout:u32 nodes", alarm=ALARM, event=EVENT)
+                       "context_rank context_world context_layout:u32 nodes counts:u32", alarm=ALARM, event=EVENT)
 
 
 class Out(Structure):
@@ -198,7 +198,8 @@ class Out(Structure):
 
 class Batch(Structure):
     _fields_ = members("size step first_row count real_rows seq_len tokens last_in_step:int width:u32 row_tokens "
-                       "rows:at places:at documents max_seqlen cursor columns max_seqlen_slice", cursor=Cursor)
+                       "rows:at places:at documents max_seqlen cursor columns max_seqlen_slice counted counted_in_step",
+                       cursor=Cursor)
 
 
 class Stats(Structure):

@@ -154,7 +154,8 @@ class LoaderDevice(NamedTuple):
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
 _WAIT_NS = c_uint64(50_000_000)
-_BATCH_BYTES = sizeof(c.Batch)
+#: A batch without counts has a smaller struct: its size says whether the library has counted.
+_BATCH_BYTES, _UNCOUNTED_BYTES = sizeof(c.Batch), c.Batch.counted.offset
 
 
 def _deadline_ns(seconds: float | None) -> int:
@@ -219,9 +220,11 @@ class Batch:
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
 
+    counted          with counts=True, how many targets of this batch count (labels, if the batch has no targets)
+    counted_in_step  and how many of all batches of all ranks of the step; the same on every rank. The loss of a batch
+                     is its sum divided by it: the losses of all batches of all ranks then add up to the step's mean
     share            count / run.rows(step): what a loss averaged over these rows weighs in the step, where every target
-                     counts. Where some are masked (mask_targets, padding), their number differs between rows: add up
-                     the sums of the losses, and divide by the targets of the step that count, on all ranks
+                     counts. Where some do not, use counted_in_step
     places           for each row, the Place that says which window it holds
 
     The fields that the loader was opened with, in the order in which they were named, are what a batch unpacks to
@@ -230,7 +233,7 @@ class Batch:
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
                  "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row",
                  "row_numbers", "count", "real_rows", "seq_len", "last_in_step", "cu_seqlens_slice", "columns",
-                 "max_seqlen_slice", "_run", "_fields", "_found")
+                 "max_seqlen_slice", "counted", "counted_in_step", "_run", "_fields", "_found")
 
     inputs: AnyArray
     targets: AnyArray
@@ -254,6 +257,8 @@ class Batch:
     cu_seqlens_slice: AnyArray
     columns: int
     max_seqlen_slice: int
+    counted: int
+    counted_in_step: int
     _run: OpenedRun
     _fields: tuple[str, ...]
     _found: c.Batch
@@ -269,6 +274,9 @@ class Batch:
             if field in c.FIELDS and field not in self._fields:
                 raise AttributeError(f"the batch has no {name}, because its loader was opened without that field: pass "
                                      f"fields=\"{' '.join((*self._fields, field))}\"")
+            if name in _COUNTS and self._found.size < _BATCH_BYTES:
+                raise AttributeError(f"the batch has no {name}, because its loader was opened without counts: pass "
+                                     f"counts=True to loader()")
             if name == "row_numbers":
                 value: object = range(self.first_row, self.first_row + self.count)
             else:
@@ -410,6 +418,7 @@ class Batch:
 
 _OF_FIELD = {"documents": "cu_seqlens", "max_seqlen": "cu_seqlens", "max_seqlen_slice": "cu_seqlens_slice"}
 _CU_SEQLENS = ("cu_seqlens", "cu_seqlens_slice")
+_COUNTS = ("counted", "counted_in_step")
 #: The members of Batch that it reads when somebody asks for them.
 _LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
 
@@ -418,7 +427,7 @@ _LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
 #: changes there, and others.
 _PLACE = ("rank", "world", "nodes", "context_rank", "context_world")
 _KEPT = ("rows", "balance", "mask_targets", "threads", "ring_bytes", "read_ahead", "trust_files", "drop_behind",
-         "io_threads", "alarm_percent", "alarm_calls")
+         "io_threads", "alarm_percent", "alarm_calls", "counts")
 
 
 class Loader(Reader):
@@ -452,6 +461,8 @@ class Loader(Reader):
                    is named or the program has imported torch, NumPy if not
     mask_targets   True: a target that does not count, as one in another document than its input, is tokmap.IGNORE
                    (-100). With inputs alone: the program knows which of them count
+    counts         True: batches have counted and counted_in_step, by which a step's loss is divided. Every rank
+                   computes them by itself
     resume         a state_dict(), or the text of a cursor, to start from; it may come from any world size and any rows
     threads        1: a producer thread works ahead; 0: next() does the work itself
     ring_bytes, read_ahead, trust_files, drop_behind, io_threads
@@ -510,7 +521,7 @@ class Loader(Reader):
                  range_push: Callable[[str], object] | None = None,
                  range_pop: Callable[[], object] | None = None, context_rank: int | None = None, context_world: int = 1,
                  context_layout: Layout = "contiguous", mesh: Any = None, data: str | Sequence[str] | None = None,
-                 context: str | None = None) -> None:
+                 context: str | None = None, counts: bool = False) -> None:
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
         self._query_lock, self._in_query, self._moving = RLock(), False, False
@@ -529,7 +540,9 @@ class Loader(Reader):
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
             alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
             alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance),
-            context_rank=slice_.rank, context_world=slice_.world, context_layout=layout, nodes=c.number(nodes, "nodes"))
+            context_rank=slice_.rank, context_world=slice_.world, context_layout=layout, nodes=c.number(nodes, "nodes"),
+            counts=bool(counts))
+        self._batch_bytes = _BATCH_BYTES if counts else _UNCOUNTED_BYTES
         self._set_hooks(alarm, range_push, range_pop)
         self._arguments: dict[str, Any] = {"fields": self.fields, "dtype": code, "device": device_name,
                                            "framework": self._arrays.name, "deadline": deadline,
@@ -741,7 +754,7 @@ class Loader(Reader):
                 arrays.order(written, stream)
         # The library sets row_tokens: until then the call has not delivered. The struct is a new one, because a call
         # that fails clears it, the state needs the previous one, and batches read theirs later.
-        found = c.Batch(_BATCH_BYTES)
+        found = c.Batch(self._batch_bytes)
         self._pending = found, written, out is not None, stream
         status = lib.tokmap_loader_next(handle, self._out_pointer, c_void_p(stream) if stream else None, byref(found),
                                         self._error_pointer)
