@@ -73,6 +73,8 @@ enum tokmap_context_layout {
                                        `tokmap plan --pad-documents N`, N a multiple of 2C */
 };
 
+#define TOKMAP_VALUES_MOST 8 /* of options.values */
+
 /* The value of a masked target. PyTorch's cross_entropy ignores it by default. */
 #define TOKMAP_IGNORE (-100)
 
@@ -140,12 +142,17 @@ struct tokmap_loader_options {
      * nodes: loaders that join then are opened with tokmap_loader_nodes(). Rows of a plan have no common place, so they
      * gain nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
     uint64_t nodes;
-    uint32_t counts; /* 1: batch.counted and batch.counted_in_step are set; default: 0 */
+    uint32_t counts;         /* 1: batch.counted and batch.counted_in_step are set; default: 0 */
+    uint32_t values_present; /* 1: out.values_present says which tokens have values; default: 0 */
+    /* Values beside the tokens (values.h), for out.values: at most 8 names, such as "teacher_ids teacher". All sources
+     * have them, with one type. They are checked when the loader opens, which opens a file for each shard and name.
+     * NULL (default): no values */
+    const char *values;
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0, 0}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0, 0, 0, NULL}
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
@@ -200,10 +207,17 @@ struct tokmap_out {
     int32_t *cu_seqlens_slice; /* 0, then for each document of cu_seqlens the end of its columns on this rank, counted
                                   over the batch's count * columns: a document without a column there repeats the end of
                                   the one before. Then count * columns in all further elements */
+    /* For each name of options.values an array [count][columns] of what a token has: tokmap_loader_values() says how
+     * many bytes. Element [i][j] belongs to token j + 1 of row i, the target of column j. It is zeros for padding, for
+     * tokens that the run excludes, and behind them, and for tokens that have no values: with options.values_present,
+     * values_present[k][i][j] is 1 if there are some, else 0. A target counts whether it has values or not. */
+    void *values[TOKMAP_VALUES_MOST];
+    uint8_t *values_present[TOKMAP_VALUES_MOST];
 };
 /* clang-format off */
 #define TOKMAP_OUT_INIT \
-    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+     {NULL}, {NULL}}
 /* clang-format on */
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), repartition(),
@@ -256,6 +270,21 @@ struct tokmap_batch {
  */
 TOKMAP_STATUS tokmap_loader_open(struct tokmap_loader **loader, const struct tokmap_run *run,
                                  const struct tokmap_loader_options *options, struct tokmap_error *error);
+
+/* What a token has in an array of values. */
+struct tokmap_values_info {
+    size_t size;
+    const char *name;
+    const char *element; /* "u8", "u16", "u32", "f16", "bf16", or "f32" */
+    uint32_t dimensions; /* 0: one element for each token */
+    uint64_t shape[4];   /* elements in each dimension, the last one contiguous */
+    uint64_t bytes;      /* of a token */
+};
+#define TOKMAP_VALUES_INFO_INIT TOKMAP_SIZED(struct tokmap_values_info)
+
+/* Reports name k, from 0 on, of options.values. The name lives as long as the loader. Any thread. Statuses: OK,
+ * ERROR_ARGUMENT (there are not so many). */
+TOKMAP_STATUS tokmap_loader_values(const struct tokmap_loader *loader, uint64_t k, struct tokmap_values_info *info);
 
 /* Delivers the next rows of this rank. It waits until the batch is ready, and allocates no memory.
  *   out     NULL: nothing is written to the caller's memory, and the rows are read through batch->rows

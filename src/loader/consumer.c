@@ -18,6 +18,7 @@
 #include "fetch_plan.h"
 #include "platform/os.h"
 #include "producer.h"
+#include "row_values.h"
 #include "run/run.h"
 #include "tokmap/cuda.h"
 
@@ -265,7 +266,9 @@ static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tok
                          batch->size, sizeof *batch);
     batch_write(batch, &nothing);
     enum tokmap_status status = struct_copy_in(where, out, &no_out, sizeof *where, "tokmap_out", error);
-    return status || !out ? status : check_out(loader, where, error);
+    if (!status && out)
+        status = check_out(loader, where, error);
+    return status || !out ? status : row_values_check_out(loader, where, error);
 }
 
 /* ---- slots ---- */
@@ -316,11 +319,13 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
                                  void *stream, struct tokmap_error *error)
 {
     struct expand_arguments work;
+    struct backend_copy copies[BACKEND_COPIES_MOST];
+    const uint32_t copied = slot->values_written ? 0 : row_values_copies(loader, slot, out, copies);
     const struct form form = {slot->seq_len, slot->columns, slot->row_tokens, slot->shape, slot->layout};
     consumer_describe_work(loader, &form, slot->count, out, &work);
     if (slot->direct) /* these are written */
         work.inputs = work.targets = 0;
-    return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
+    return loader->backend->calls->expand(loader->backend, slot->number, &work, copies, copied, stream, error);
 }
 
 /* Returns whether a batch has its outputs alone, and no rows. */
@@ -336,10 +341,17 @@ static const struct tokmap_out *direct_out(const struct tokmap_loader *loader, c
     return has_outputs_alone(loader, out) && !loader->trace ? out : NULL;
 }
 
-/* Returns whether the outputs of a filled slot are complete already. */
-static bool is_written(const struct slot *slot)
+/* Returns the outputs in which the caller's thread writes values while it fills rows; NULL: there are none, or they are
+ * copied from the slot. */
+static const struct tokmap_out *values_out(const struct tokmap_loader *loader, const struct tokmap_out *out)
 {
-    return slot->direct && !slot->sources;
+    return loader->on_host && loader->fill->values.count ? out : NULL;
+}
+
+/* Returns whether the outputs of a filled slot are complete already. */
+static bool is_written(const struct tokmap_loader *loader, const struct slot *slot)
+{
+    return slot->direct && !slot->sources && (slot->values_written || !loader->fill->values.count);
 }
 
 static void release_held(struct tokmap_loader *loader)
@@ -360,8 +372,9 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
     release_held(loader);
     if (!loader->thread.producer || (loader->next.pace.alone && !ring_ready(loader->ring))) {
         loader->fill->out = direct_out(loader, out);
+        loader->fill->values.out = values_out(loader, out);
         (void)producer_fill(loader, ring_vacant(loader->ring));
-        loader->fill->out = NULL;
+        loader->fill->out = loader->fill->values.out = NULL;
     } else if (!__atomic_load_n(&loader->first.done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
         producer_fill_first(loader);
     } else if (ring_was_full(loader->ring)) {
@@ -466,7 +479,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
-    if (out && !is_written(slot))
+    if (out && !is_written(loader, slot))
         status = expand(loader, slot, where, stream, error);
     loader->next.again = status != TOKMAP_OK;
     if (status)
@@ -522,6 +535,7 @@ void consumer_restart(struct tokmap_loader *loader)
     row_queue_restart(&loader->fill->queue);
     fetch_plan_restart(loader->fill->fetches);
     residency_restart(loader->fill->residency);
+    row_values_restart(&loader->fill->values);
     if (loader->fill->pool)
         read_pool_forget(loader->fill->pool);
     ring_restart(loader->ring);
@@ -568,6 +582,7 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
     const uint64_t next = loader->fill->queue.taken;
     bool asked = false;
     residency_begin(loader->fill->residency, slot->count);
+    row_values_begin(&loader->fill->values, slot->count);
     producer_begin_rows(loader, slot);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
@@ -579,6 +594,8 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
                               loader->fill->out ? &loader->fill->after : NULL);
         enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
         residency_named_was(loader->fill->residency, &row, cold, next);
+        if (!status && loader->fill->values.count)
+            status = row_values_fill(loader, slot, i, true, error);
         if (status)
             return status;
         if (!cold || asked)
@@ -663,10 +680,12 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     status = find_named(loader, slot, steps, rows, count, error);
     loader->fill->out = out ? direct_out(loader, &where) : NULL;
     slot->direct = loader->fill->out != NULL;
+    loader->fill->values.out = out ? values_out(loader, &where) : NULL;
+    slot->values_written = loader->fill->values.out != NULL;
     if (!status)
         status = fill_named(loader, slot, error);
-    loader->fill->out = NULL;
-    if (!status && out && !is_written(slot))
+    loader->fill->out = loader->fill->values.out = NULL;
+    if (!status && out && !is_written(loader, slot))
         status = expand(loader, slot, &where, NULL, error);
     if (status)
         return status;

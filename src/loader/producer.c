@@ -20,6 +20,7 @@
 #include "fetch_plan.h"
 #include "platform/os.h"
 #include "row_targets.h"
+#include "row_values.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
 #include "run/run.h"
@@ -50,6 +51,12 @@ bool form_make(struct form *form, const struct form_needs *needs, uint64_t rows,
     shape->bounds = needs->bounds && (needs->fields & of_targets); /* targets in padding are always ignored */
     shape->sources = needs->fields & TOKMAP_SOURCE_IDS;
     shape->cu_elements = needs->cu_elements;
+    const uint32_t parts = needs->values->count << needs->values->present;
+    uint64_t values;
+    if (mul_overflows(shape->rows, columns, &values) ||
+        mul_overflows(values, needs->values->column_bytes + parts, &values))
+        return false;
+    shape->values_bytes = parts ? row_values_part_at(needs->values, shape->rows * columns, parts) : 0;
     if (needs->fields & TOKMAP_CU_SEQLENS_SLICE)
         shape->cu_elements += form_cu_slice_at(needs);
     return ring_layout_of(shape, &form->layout);
@@ -476,6 +483,8 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
     const struct ring_shape *shape = &slot->shape;
     const struct ring_layout *layout = &slot->layout;
     const uint64_t rows = slot->count * loader->needs.chunks; /* to the backend */
+    if (shape->values_bytes && slot->count)
+        return layout->values_at + shape->values_bytes;
     if (!loader->options.fields)
         return 0;
     if (slot->cu)
@@ -521,6 +530,7 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
     const bool outputs_alone =
         loader->fill->out && !loader->fill->queue.plans && !slot->sources && !context_cuts(&loader->fill->context);
     residency_begin(loader->fill->residency, slot->count);
+    row_values_begin(&loader->fill->values, slot->count);
     producer_begin_rows(loader, slot);
     slot->valid = 0;
     for (uint64_t i = 0; i < slot->count; i++) {
@@ -539,6 +549,8 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
             status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
             residency_was_cold(loader->fill->residency, loader->fill->queue.taken + i + 1);
+        if (!status && loader->fill->values.count)
+            status = row_values_fill(loader, slot, i, false, error);
         if (status)
             return status; /* nobody reads the rows of a slot that failed */
         slot->valid += place->source != TOKMAP_NO_SOURCE;
@@ -564,6 +576,7 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     slot->count = call.count;
     slot->last_in_step = call.last_in_step;
     slot->direct = loader->fill->out != NULL;
+    slot->values_written = loader->fill->values.out != NULL;
     slot->excluded = slot->excluded_rows = 0;
     status = fill_rows(loader, slot, error);
     if (!status)
