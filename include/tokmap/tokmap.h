@@ -13,6 +13,7 @@
  *   run.h        runs, the places of rows, cursors         tokenizer.h  text to ids and back (libtokmap_tokenize)
  *   loader.h     loaders, batches, statistics
  *   order.h      the order of windows                      This header includes those on the left.
+ *   values.h     writes values beside tokens
  *
  * A training program opens a run, opens a loader on it, and calls tokmap_loader_next() until it returns TOKMAP_END:
  *
@@ -99,6 +100,7 @@
 #include "loader.h"
 #include "order.h"
 #include "run.h"
+#include "values.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,9 +3,9 @@
  * dataset_verify.c - reads every byte of a dataset, on several threads.
  *
  * The work is divided into units, numbered over all shards. The first unit of a shard is its index; the others are runs
- * of UNIT_BLOCKS blocks of its tokens, and then of its mask. Each thread takes the next number until all units are
- * taken. Of a part of a dataset, the index is verified as a whole, and of the tokens and the mask the blocks that hold
- * some of the part.
+ * of UNIT_BLOCKS blocks of its tokens, then of its mask, and then files of values. Each thread takes the next number
+ * until all units are taken. Of a part of a dataset, the index is verified as a whole, and of the tokens and the mask
+ * the blocks that hold some of the part.
  *
  * Tokens are read with pread in parts that fit in the cache, and each part is scanned right after its read. A fault of
  * storage is therefore a status, and memory does not grow with the dataset. If the dataset is read through mappings
@@ -14,10 +14,12 @@
  * The returned error is the first fault by position (shard, index before tokens, offset), regardless of which thread
  * found a fault first.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/struct_copy.h"
@@ -25,6 +27,7 @@
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
 #include "format/index_verify.h"
+#include "format/values_names.h"
 #include "open_shards.h"
 #include "opened_dataset.h"
 #include "platform/os.h"
@@ -41,10 +44,12 @@ struct shard_progress {
     uint64_t first_unit;
     uint64_t first_block, end_block; /* of the tokens */
     uint64_t first_mask, end_mask;   /* blocks of the mask */
-    uint64_t largest_said;           /* by the index */
-    bool whole;                      /* all tokens of the shard are in the dataset */
-    uint64_t readable;               /* bytes of the .bin that exist */
-    uint64_t largest;                /* the largest id so far; accessed atomically */
+    char (*values)[VALUES_NAME_MOST + 1];
+    uint64_t value_count, value_room;
+    uint64_t largest_said; /* by the index */
+    bool whole;            /* all tokens of the shard are in the dataset */
+    uint64_t readable;     /* bytes of the .bin that exist */
+    uint64_t largest;      /* the largest id so far; accessed atomically */
     bool index_lost;  /* the index is truncated: its own verification reports that, and the hashes of blocks are missing
                        */
     uint32_t damaged; /* a block is missing or wrong, so `largest` is meaningless; accessed atomically */
@@ -56,6 +61,7 @@ struct verify {
     struct tokmap_verify_options options;
     struct shard_progress *shards;
     uint64_t units, next; /* next is accessed atomically */
+    struct values_names names;
     uint64_t total, done; /* bytes; done is accessed atomically */
     uint64_t blocks;      /* accessed atomically */
     uint32_t stop;        /* accessed atomically */
@@ -319,36 +325,80 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
     advance(verify, bytes_done);
 }
 
-/* ---- mask ---- */
+/* ---- mask and values ---- */
 
-/* Compares a block of the mask with its hash, and its spare bits with 0. */
-static void check_mask_block(struct worker *worker, uint64_t number, uint64_t block, size_t bytes)
+/* A file of which each MiB from `first` on has a hash. */
+struct hashed {
+    int fd;
+    const char *path, *name, *table; /* for messages: "mask"; where its hashes are */
+    uint64_t first, end;
+    uint64_t bits; /* of the bitmap that ends at `end` */
+};
+
+/* Compares a block with its hash, and spare bits with 0. Returns its bytes. */
+static uint64_t check_hashed(struct worker *worker, uint64_t number, const struct hashed *file, uint64_t block,
+                             uint64_t hash)
 {
-    struct verify *verify = worker->verify;
-    const struct shard *shard = shard_held(verify->dataset, number);
-    const uint64_t offset = block * BLOCK_BYTES, spare = 8 * shard->mask.bytes - shard->index.shard.tokens;
+    const uint64_t offset = file->first + block * BLOCK_BYTES, spare = file->bits % 8;
+    const size_t bytes = (size_t)min64(BLOCK_BYTES, file->end - offset);
     const uint8_t *read = worker->parts->buffer;
     struct tokmap_error fault;
     size_t got = 0;
-    int system = os_pread(shard->mask.fd, worker->parts->buffer, bytes, offset, &got);
+    int system = os_pread(file->fd, worker->parts->buffer, bytes, offset, &got);
     if (system)
-        (void)error_set_system(&fault, system, shard->mask.path, offset,
-                               "block %" PRIu64 " of the mask cannot be read from storage; " REMEDY, block);
+        (void)error_set_system(&fault, system, file->path, offset,
+                               "block %" PRIu64 " of the %s cannot be read from storage; " REMEDY, block, file->name);
     else if (got < bytes)
-        (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->mask.path, offset + got,
-                        "the mask ends at this byte, but its tokens need %" PRIu64 " bytes; " REMEDY,
-                        shard->mask.bytes);
-    else if (hash64(read, bytes) != index_mask_hash(&shard->index, block))
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->mask.path, offset,
-                        "block %" PRIu64 " of the mask (bytes %" PRIu64 "..%" PRIu64
-                        ") does not match its hash in the index; " REMEDY,
-                        block, offset, offset + bytes);
-    else if (offset + bytes == shard->mask.bytes && spare && read[bytes - 1] >> (8 - spare))
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->mask.path, shard->mask.bytes - 1,
-                        "a bit of the mask that belongs to no token is not 0; " REMEDY);
+        (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, file->path, offset + got,
+                        "the %s ends at this byte, but its tokens need %" PRIu64 " bytes; " REMEDY, file->name,
+                        file->end);
+    else if (hash64(read, bytes) != hash)
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, file->path, offset,
+                        "block %" PRIu64 " of the %s (bytes %" PRIu64 "..%" PRIu64
+                        ") does not match its hash in the %s; " REMEDY,
+                        block, file->name, offset, offset + bytes, file->table);
+    else if (offset + bytes == file->end && spare && read[bytes - 1] >> spare)
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, file->path, file->end - 1,
+                        "a bit of the %s that belongs to no token is not 0; " REMEDY, file->name);
     else
+        return bytes;
+    report(worker->verify, number, true, &fault);
+    return bytes;
+}
+
+/* Verifies values of a shard: the header, each MiB, and the hash of the table. */
+static void verify_values(struct worker *worker, uint64_t number, const char *what)
+{
+    struct verify *verify = worker->verify;
+    const struct shard *shard = shard_held(verify->dataset, number);
+    struct values_file values;
+    struct tokmap_error fault;
+    if (values_file_open(&values, shard->index_path, &shard->index, what, &fault)) {
+        report(verify, number, true, &fault);
         return;
-    report(verify, number, true, &fault);
+    }
+    const struct hashed file = {values.fd,    values.path, "values", "table", VALUES_AT, values_hashed_end(&values),
+                                values.tokens};
+    const uint64_t count = (values.bytes - values.hashes_at) / 8, gap = values.hashes_at - file.end;
+    uint8_t *table = malloc((size_t)(values.bytes - file.end) + 1);
+    size_t got = 0;
+    bool sound = false, zeros = true;
+    const int system = table ? os_pread(values.fd, table, (size_t)(values.bytes - file.end), file.end, &got) : ENOMEM;
+    for (uint64_t i = 0; i < gap && !system; i++)
+        zeros = zeros && !table[i];
+    if (system)
+        (void)error_set_system(&fault, system, values.path, file.end, "the hashes of the values cannot be read");
+    else if (!zeros || got < values.bytes - file.end || hash64(table + gap, 8 * (size_t)count) != values.table_hash)
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, values.path, file.end,
+                        "the hashes of the values do not match their own hash; " REMEDY);
+    else
+        sound = true;
+    if (!sound)
+        report(verify, number, true, &fault);
+    for (uint64_t block = 0; block < count && sound && !stopped(verify); block++)
+        advance(verify, check_hashed(worker, number, &file, block, load64(table + gap + 8 * block)));
+    free(table);
+    values_file_close(&values);
 }
 
 static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
@@ -363,11 +413,14 @@ static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
         report(verify, number, false, &fault);
         return;
     }
-    for (uint64_t block = first; block < last && !stopped(verify); block++) {
-        const size_t bytes = (size_t)min64(BLOCK_BYTES, shard->mask.bytes - block * BLOCK_BYTES);
-        check_mask_block(worker, number, block, bytes);
-        bytes_done += bytes;
-    }
+    const struct hashed file = {.fd = shard->mask.fd,
+                                .path = shard->mask.path,
+                                .name = "mask",
+                                .table = "index",
+                                .end = shard->mask.bytes,
+                                .bits = shard->index.shard.tokens};
+    for (uint64_t block = first; block < last && !stopped(verify); block++)
+        bytes_done += check_hashed(worker, number, &file, block, index_mask_hash(&shard->index, block));
     advance(verify, bytes_done);
 }
 
@@ -378,10 +431,13 @@ static void verify_unit(struct worker *worker, uint64_t number, uint64_t part)
 {
     const struct shard_progress *shard = &worker->verify->shards[number];
     const uint64_t of_tokens = div_ceil(shard->end_block - shard->first_block, UNIT_BLOCKS);
+    const uint64_t before_values = 1 + of_tokens + div_ceil(shard->end_mask - shard->first_mask, UNIT_BLOCKS);
     if (!part)
         verify_index(worker, number);
     else if (part <= of_tokens)
         verify_blocks(worker, number, shard->first_block + (part - 1) * UNIT_BLOCKS);
+    else if (part >= before_values)
+        verify_values(worker, number, shard->values[part - before_values]);
     else
         verify_mask(worker, number, shard->first_mask + (part - 1 - of_tokens) * UNIT_BLOCKS);
 }
@@ -427,6 +483,31 @@ static uint64_t choose_blocks(const struct shard *shard, struct shard_progress *
     return bytes;
 }
 
+/* Finds the values of a shard, and counts their bytes. Those that cannot be opened are a fault, which their unit
+ * reports. */
+static void find_values(struct verify *verify, uint64_t number, const struct shard *shard)
+{
+    struct shard_progress *progress = &verify->shards[number];
+    struct values_file values;
+    struct tokmap_error fault;
+    char what[VALUES_NAME_MOST + 1];
+    if (!shard->index.bytes || verify->dataset->cache)
+        return;
+    if (values_names_begin(&verify->names, shard->index_path, &fault)) {
+        report(verify, number, true, &fault);
+        return;
+    }
+    while (values_names_next(&verify->names, what) &&
+           list_room(&progress->values, progress->value_count, &progress->value_room, sizeof what)) {
+        memcpy(progress->values[progress->value_count++], what, sizeof what);
+        if (values_file_open(&values, shard->index_path, &shard->index, what, NULL))
+            continue;
+        verify->total += values_hashed_end(&values) - VALUES_AT;
+        values_file_close(&values);
+    }
+    verify->units += progress->value_count;
+}
+
 /* Counts the work on a shard, and compares the lengths of its files with the index again. */
 static void prepare_shard(struct verify *verify, uint64_t number, const struct shard *shard)
 {
@@ -437,6 +518,7 @@ static void prepare_shard(struct verify *verify, uint64_t number, const struct s
     verify->total += (file ? file->documents.bytes.count : shard->index.file_bytes) + choose_blocks(shard, progress);
     verify->units += 1 + div_ceil(progress->end_block - progress->first_block, UNIT_BLOCKS) +
                      div_ceil(progress->end_mask - progress->first_mask, UNIT_BLOCKS);
+    find_values(verify, number, shard);
     progress->index_lost = shard->index.bytes && index_was_cut(&shard->index);
     struct os_stat now;
     struct tokmap_error fault;
@@ -544,6 +626,9 @@ enum tokmap_status tokmap_dataset_verify(const struct tokmap_dataset *dataset,
         status = conclude(&verify, result, error);
     }
     os_mutex_free(verify.mutex);
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        free(verify.shards[i].values);
+    values_names_free(&verify.names);
     free(verify.shards);
     return status;
 }

@@ -207,7 +207,7 @@ static bool array_load(const struct values_header *header, struct values_array *
     return good && array->value_bytes && array->value_bytes == header->value_bytes;
 }
 
-static enum tokmap_status header_check(struct values_file *values, const struct values_header *header, bool partial,
+static enum tokmap_status header_check(struct values_file *values, const struct values_header *header,
                                        const struct index *index, struct tokmap_error *error)
 {
     const char *path = values->path;
@@ -230,7 +230,7 @@ static enum tokmap_status header_check(struct values_file *values, const struct 
     values->work = header->work;
     bool good = header->version && array_load(header, &values->array) && header->tokens == index->shard.tokens &&
                 header->present <= header->tokens && places_find(values) && header->bitmap_at == values->bitmap_at &&
-                header->file_bytes == values->bytes && (partial || !header->work);
+                header->file_bytes == values->bytes;
     for (size_t i = 0; i < sizeof header->zeros; i++)
         good = good && !header->zeros[i];
     return good
@@ -259,7 +259,7 @@ static enum tokmap_status values_header_read(struct values_file *values, bool pa
         return error_set(error, TOKMAP_ERROR_TRUNCATED, values->path, got,
                          "the file is %zu bytes long, but the header of values alone needs %zu; " REMEDY, got,
                          sizeof header);
-    const enum tokmap_status status = header_check(values, &header, partial, index, error);
+    const enum tokmap_status status = header_check(values, &header, index, error);
     if (!status && !partial && found.bytes != values->bytes)
         return error_set(error, TOKMAP_ERROR_TRUNCATED, values->path, min64(found.bytes, values->bytes),
                          "the values are %" PRIu64 " bytes long, but their header says %" PRIu64 "; " REMEDY,
@@ -282,8 +282,8 @@ static enum tokmap_status open_as(struct values_file *values, enum values_state 
     if (system) {
         values->fd = -1;
         status = error_set_system(error, system, values->path, TOKMAP_NO_OFFSET,
-                                  "the values '%s' of the shard cannot be opened; make them with a writer "
-                                  "(tokmap_values_open(), tokmap.ValuesWriter) or `tokmap index --values`",
+                                  "the values '%s' of the shard cannot be opened; make them with "
+                                  "a writer of values, or `tokmap index --values`",
                                   what);
     } else {
         status = values_header_read(values, state == VALUES_PARTIAL, index, error);

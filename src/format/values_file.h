@@ -65,7 +65,7 @@ struct values_header {
     uint64_t present;    /* tokens that have values */
     uint64_t bitmap_at, file_bytes;
     uint64_t table_hash; /* XXH3-64 of the table of hashes */
-    uint64_t work;       /* 0; in a file that is being written, its random number, which notes refer to */
+    uint64_t work;       /* a random number, to which notes of writers refer; readers ignore it */
     uint8_t zeros[VALUES_AT - 128];
     uint64_t header_hash; /* XXH3-64 of the bytes before it */
 };

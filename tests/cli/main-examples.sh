@@ -57,6 +57,7 @@ foreign_files()
     tokmap pack -q -t bytes --no-eod -o data/chat chat.txt
     tokmap merge -q -o data/all data/web data/books
     printf '000111111' | tr 01 '\000\001' >chat.mask
+    head -c 36 /dev/zero >w.f32
 }
 
 # Traces of two ranks, which the loaders of the library write. Without Python there are none.

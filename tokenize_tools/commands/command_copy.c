@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "commands/copy/copy_file.h"
 #include "commands/copy/dataset_copy.h"
+#include "commands/report/values_report.h"
 #include "platform/os.h"
 
 struct copy_arguments {
@@ -91,6 +92,7 @@ static int copy(const struct cli_command *command, const char **operands, size_t
             cli_say(program, "what has been copied is kept: the same command continues");
         return cli_finish(program, failed);
     }
+    values_left_out(program, operands[0], "put copies of them beside the copied shards, to which they belong as well");
     report(given, operands[0], operands[1], &result, seconds);
     return cli_finish(program, CLI_DONE);
 }

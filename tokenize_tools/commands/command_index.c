@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "commands/data/olmo_documents.h"
 #include "commands/data/output_file.h"
+#include "commands/data/values_import.h"
 #include "commands/options/target.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "common/error.h"
@@ -30,8 +31,9 @@ static const char program[] = "tokmap index";
 struct index_arguments {
     uint64_t threads;
     bool threads_given, force, json, quiet;
-    int progress_mode; /* enum cli_progress_mode */
-    const char *mask;  /* of --mask; NULL: an index is written */
+    int progress_mode;  /* enum cli_progress_mode */
+    const char *mask;   /* of --mask; NULL: an index is written */
+    const char *values; /* of --values, or NULL */
     struct tokenizer_arguments tokenizer;
     struct stated_tokenizer stated;
     bool olmo;
@@ -153,6 +155,30 @@ static int mask_add(const struct cli_command *command, const struct index_argume
     return cli_finish(program, CLI_DONE);
 }
 
+static int values_add(const struct cli_command *command, const struct index_arguments *given, const char *name)
+{
+    struct tokmap_error error = {0};
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_values_result result = TOKMAP_VALUES_RESULT_INIT;
+    struct values_array array = {.value_bytes = 0};
+    struct cli_report report;
+    enum tokmap_status status = local_dataset_open(&dataset, name, &error);
+    if (!status)
+        status = values_import(dataset, given->values, given->force, &array, &result, &error);
+    tokmap_dataset_close(dataset);
+    if (status)
+        return cli_finish(program, command_failed(command, &error));
+    cli_report_begin(&report, given->json, NULL);
+    cli_member(&report, "dataset", cli_text(name));
+    cli_member(&report, "values", cli_text(array.name));
+    cli_numbers(&report, "tokens|files", result.tokens, result.files);
+    cli_report_end(&report);
+    if (!given->json && !given->quiet)
+        cli_print("%s: values '%s', %s, of %s in %s\n", name, array.name, VALUES_TYPE(&array),
+                  CLI_COUNTED(result.tokens, "token"), CLI_COUNTED(result.files, "file"));
+    return cli_finish(program, CLI_DONE);
+}
+
 /* Writes a manifest again, with what the indexes of its shards say. */
 static int manifest_state(const struct cli_command *command, const struct index_arguments *given, const char *name)
 {
@@ -187,9 +213,12 @@ static int index_operands(const struct cli_command *command, const char **operan
     const int misused = tokenizer_arguments_check(command, &given->tokenizer);
     if (misused)
         return misused;
-    if (given->mask && given->tokenizer.spec_given)
-        return cli_misused(command, "--mask and --tokenizer exclude each other");
+    if (!!given->mask + !!given->values + given->tokenizer.spec_given > 1)
+        return cli_misused(command, given->values ? "--values excludes --mask and --tokenizer"
+                                                  : "--mask and --tokenizer exclude each other");
     const char *name = operands[0];
+    if (given->values)
+        return values_add(command, given, name);
     if (given->mask)
         return mask_add(command, given, name);
     if (!given->tokenizer.spec_given && cli_is_manifest(name))
@@ -231,7 +260,11 @@ int command_index(int argc, char **argv)
         TOKENIZER_OPTIONS_STATED(given.tokenizer),
         {0, "mask", CLI_TEXT, &given.mask, NULL, "FILE",
          "instead, give an existing shard a mask: FILE has a byte (0 or 1) or a bit for each token", NULL},
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index or a mask that exists again", NULL},
+        {0, "values", CLI_TEXT, &given.values, NULL, "WHAT=FILE",
+         "instead, write values beside existing shards: FILE is a .npy file whose first dimension is the tokens, or a "
+         "raw file, as in weights:f32=FILE",
+         NULL},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index, a mask, or values that exist again", NULL},
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
          "number of threads that read (default: one per processor)", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
@@ -242,6 +275,7 @@ int command_index(int argc, char **argv)
         .program = program,
         .usage = "[KIND:]PATH[,WORD=VALUE]... [OPTION]...\n"
                  "       tokmap index --mask FILE SHARD [OPTION]...\n"
+                 "       tokmap index --values WHAT=FILE DATASET [OPTION]...\n"
                  "       tokmap index MANIFEST [OPTION]...",
         .summary = "Reads token files of other projects once and writes an index, .tmx, beside each. The files do not "
                    "change. With their indexes, they have numbered documents, checksums, and a full identity, like "
@@ -249,11 +283,13 @@ int command_index(int argc, char **argv)
         .details = "KIND is megatron, llmc, npy, datatrove, olmo, or raw; files of Megatron, llm.c, and NumPy are "
                    "recognized without it. PATH may be a pattern. Words: width, offset, eod, bos, vocab.\n\n"
                    "With --mask, the tokens that FILE marks with 0 are not trained on as targets.\n\n"
+                   "With --values, each token has numbers of its own, such as a weight, in NAME.WHAT.values.\n\n"
                    "A MANIFEST is written again, with the sizes and content ids of its shards: the dataset then opens "
                    "from the manifest alone.\n\n"
                    "Examples:\n"
                    "  tokmap index -t gpt2/tokenizer.json data/my_text_document\n"
                    "  tokmap index --mask chat.mask data/chat\n"
+                   "  tokmap index --values weights:f32=w.f32 data/chat\n"
                    "  tokmap index data/all\n"
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"

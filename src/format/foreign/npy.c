@@ -23,11 +23,8 @@ struct reading {
     const char *at, *end; /* the rest of the header */
     const uint8_t *head;  /* the file's first byte */
     const char *path;
-    char descr[16];
+    struct npy_header *header;
     bool descr_given, order_given, shape_given;
-    bool fortran;
-    uint64_t dimensions, count; /* count: the product of the shape, of one dimension */
-    uint64_t shape_at;
     struct tokmap_error *error;
 };
 
@@ -97,18 +94,18 @@ static enum tokmap_status take_descr(struct reading *reading)
                              "of integers");
         return malformed(reading, "the type of the elements in quotes");
     }
-    if (bytes >= sizeof reading->descr)
-        bytes = sizeof reading->descr - 1;
-    memcpy(reading->descr, text, bytes);
-    reading->descr[bytes] = '\0';
+    if (bytes >= sizeof reading->header->descr)
+        bytes = sizeof reading->header->descr - 1;
+    memcpy(reading->header->descr, text, bytes);
+    reading->header->descr[bytes] = '\0';
     reading->descr_given = true;
     return TOKMAP_OK;
 }
 
 static enum tokmap_status take_order(struct reading *reading)
 {
-    reading->fortran = take_word(reading, "True");
-    if (!reading->fortran && !take_word(reading, "False"))
+    reading->header->fortran = take_word(reading, "True");
+    if (!reading->header->fortran && !take_word(reading, "False"))
         return malformed(reading, "True or False");
     reading->order_given = true;
     return TOKMAP_OK;
@@ -118,7 +115,8 @@ static enum tokmap_status take_shape(struct reading *reading)
 {
     if (!take(reading, '('))
         return malformed(reading, "the shape in parentheses");
-    reading->shape_at = offset_of(reading) - 1;
+    struct npy_header *header = reading->header;
+    header->shape_at = offset_of(reading) - 1;
     bool comma = true;
     while (!take(reading, ')')) {
         uint64_t number;
@@ -131,10 +129,11 @@ static enum tokmap_status take_shape(struct reading *reading)
         }
         if (reading->head[MAGIC_BYTES] < 3)
             (void)take(reading, 'L');
-        reading->count = number;
-        reading->dimensions++;
+        if (header->dimensions < NPY_DIMENSIONS_MOST)
+            header->shape[header->dimensions] = number;
+        header->dimensions++;
         comma = take(reading, ',');
-        if (!comma && reading->dimensions == 1)
+        if (!comma && header->dimensions == 1)
             return malformed(reading, "a comma after the only number of the shape");
     }
     reading->shape_given = true;
@@ -170,7 +169,8 @@ static enum tokmap_status take_dictionary(struct reading *reading)
     return TOKMAP_OK;
 }
 
-static enum tokmap_status element_find(const struct reading *reading, enum element *element)
+static enum tokmap_status element_find(const char *path, const char *descr, enum element *element,
+                                       struct tokmap_error *error)
 {
     static const struct {
         char name[4];
@@ -179,7 +179,6 @@ static enum tokmap_status element_find(const struct reading *reading, enum eleme
         {"u1", ELEMENT_U8},  {"i1", ELEMENT_I8},  {"u2", ELEMENT_U16}, {"i2", ELEMENT_I16},
         {"u4", ELEMENT_U32}, {"i4", ELEMENT_I32}, {"u8", ELEMENT_I64}, {"i8", ELEMENT_I64},
     };
-    const char *descr = reading->descr;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!*descr || strcmp(descr + 1, known[i].name) != 0)
             continue;
@@ -188,10 +187,10 @@ static enum tokmap_status element_find(const struct reading *reading, enum eleme
             return TOKMAP_OK;
         }
         if (*descr == '>')
-            return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
+            return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                              "the array is big-endian ('%s'); save it again as little-endian integers", descr);
     }
-    return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                      "the elements of the array have type '%s', but token ids are integers of 1, 2, 4, or 8 bytes "
                      "('<u2', '<i4')",
                      descr);
@@ -234,33 +233,43 @@ bool npy_is(const uint8_t *head, size_t bytes)
     return bytes >= MAGIC_BYTES && !memcmp(head, MAGIC, MAGIC_BYTES);
 }
 
+enum tokmap_status npy_header_read(struct npy_header *header, const char *path, const uint8_t *head, size_t bytes,
+                                   uint64_t file_bytes, struct tokmap_error *error)
+{
+    uint64_t at = 0, length = 0;
+    *header = (struct npy_header){.dimensions = 0};
+    const enum tokmap_status status = frame_check(path, head, bytes, file_bytes, &at, &length, error);
+    if (status)
+        return status;
+    struct reading reading = {.path = path, .head = head, .header = header, .error = error};
+    reading.at = (const char *)head + at;
+    reading.end = reading.at + length;
+    header->data_at = at + length;
+    return take_dictionary(&reading);
+}
+
 enum tokmap_status npy_parse(struct foreign_layout *layout, const char *path, const uint8_t *head, size_t bytes,
                              uint64_t file_bytes, struct tokmap_error *error)
 {
-    uint64_t at = 0, length = 0, token_bytes;
-    enum tokmap_status status = frame_check(path, head, bytes, file_bytes, &at, &length, error);
-    if (status)
-        return status;
-    struct reading reading = {.path = path, .head = head, .error = error};
-    reading.at = (const char *)head + at;
-    reading.end = reading.at + length;
-    status = take_dictionary(&reading);
+    struct npy_header header;
+    uint64_t token_bytes;
+    enum tokmap_status status = npy_header_read(&header, path, head, bytes, file_bytes, error);
     enum element element = ELEMENT_U16;
     if (!status)
-        status = element_find(&reading, &element);
+        status = element_find(path, header.descr, &element, error);
     if (status)
         return status;
-    if (reading.dimensions != 1)
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, reading.shape_at,
+    if (header.dimensions != 1)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, header.shape_at,
                          "the array has %" PRIu64 " dimensions, but a stream of tokens has one; save array.reshape(-1)",
-                         reading.dimensions);
-    const uint64_t data = at + length;
-    if (mul_overflows(reading.count, element_bytes(element), &token_bytes) || token_bytes > FOREIGN_BYTES_MAX ||
+                         header.dimensions);
+    const uint64_t data = header.data_at, count = header.shape[0];
+    if (mul_overflows(count, element_bytes(element), &token_bytes) || token_bytes > FOREIGN_BYTES_MAX ||
         token_bytes + data != file_bytes)
-        return error_set(error, TOKMAP_ERROR_TRUNCATED, path, reading.shape_at,
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, path, header.shape_at,
                          "the shape counts %" PRIu64 " elements of %u bytes from byte %" PRIu64
                          " on, but the file is %" PRIu64 " bytes long; copy or make the file again",
-                         reading.count, element_bytes(element), data, file_bytes);
-    *layout = (struct foreign_layout){element, data, reading.count, file_bytes, TOKMAP_NO_ID, TOKMAP_NO_ID};
+                         count, element_bytes(element), data, file_bytes);
+    *layout = (struct foreign_layout){element, data, count, file_bytes, TOKMAP_NO_ID, TOKMAP_NO_ID};
     return TOKMAP_OK;
 }

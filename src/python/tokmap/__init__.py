@@ -24,6 +24,7 @@ from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
 from .tokenizer import Tokenizer
 from .shard_writer import ShardWriter
+from .values_writer import Finished, ValuesWriter
 from .pack import Packed, pack
 from .device import Gpu, gpus
 
@@ -32,7 +33,7 @@ IGNORE = -100
 
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "SourceLoss", "RunDataset", "Columns", "collate",
-    "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",
+    "Dataset", "Array", "Tokenizer", "ShardWriter", "ValuesWriter", "Finished", "Packed", "pack",
     "RunInfo", "Source", "Phase", "Share", "Place", "Extent", "Shown", "Info", "Shard", "Document",
     "Origin", "Gpu", "gpus", "index", "Indexed", "balance", "IGNORE", "library_path", "__version__",
 ]

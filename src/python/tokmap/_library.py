@@ -109,6 +109,14 @@ class WriterInfo(Structure):
     _fields_ = members("size tokens documents width:u32")
 
 
+class ValuesOptions(Structure):
+    _fields_ = members("size replace:int holes:int nan:int")
+
+
+class ValuesResult(Structure):
+    _fields_ = members("size tokens missing repeated files")
+
+
 class VerifyOptions(Structure):
     pass
 
@@ -247,18 +255,21 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {name: types for typ
     (None, (_P,)): "tokmap_dataset_close tokmap_writer_abandon tokmap_run_close tokmap_loader_close "
                    "tokmap_dlpack_deleter tokmap_dlpack_deleter_versioned",
     (c_int, (_P, _P)): "tokmap_dataset_info tokmap_writer_info tokmap_run_info tokmap_loader_rewind "
-                       "tokmap_loader_flush tokmap_loader_stats tokmap_loader_device tokmap_cuda_probe",
+                       "tokmap_values_sync tokmap_values_close tokmap_loader_flush tokmap_loader_stats tokmap_loader_device tokmap_cuda_probe",
     (c_int, (_P, c_uint64, _P, _P)): "tokmap_dataset_shard tokmap_dataset_document tokmap_dataset_document_at "
                                      "tokmap_dataset_origin tokmap_run_cursor",
     (c_int, (_P, c_uint64, c_uint64, _P, c_size_t, _P, _P)): "tokmap_dataset_view",
-    (c_int, (_P, c_uint64, c_uint64, _P, _P)): "tokmap_dataset_copy tokmap_dataset_mask tokmap_run_locate",
+    (c_int, (_P, c_uint64, c_uint64, _P, _P)): "tokmap_dataset_copy tokmap_dataset_mask tokmap_run_locate "
+                                               "tokmap_values_put_at",
     (c_int, (_P, _P, c_size_t, _P, _P)): "tokmap_dataset_columns",
     (c_int, (_P, c_uint64, c_char_p, _P, _P)): "tokmap_dataset_value",
     (c_int, (_P, _P, _P)): "tokmap_writer_add tokmap_writer_commit tokmap_run_check_cursor tokmap_loader_reload",
     (c_int, (_P, c_char_p, _P)): "tokmap_writer_about tokmap_cursor_parse",
-    (c_int, (_P, _P, _P, _P)): "tokmap_dataset_verify tokmap_dataset_index tokmap_run_evaluation tokmap_loader_open",
-    (c_int, (_P, c_uint64, _P)): "tokmap_run_source tokmap_run_phase tokmap_loader_source_stats "
-                                     "tokmap_loader_values",
+    (c_int, (_P, _P, _P, _P)): "tokmap_dataset_verify tokmap_dataset_index tokmap_run_evaluation tokmap_loader_open "
+                               "tokmap_values_finish",
+    (c_int, (_P, _P, c_char_p, _P, _P)): "tokmap_values_open",
+    (c_int, (_P, _P, _P, c_char_p, _P, _P)): "tokmap_values_put",
+    (c_int, (_P, c_uint64, _P)): "tokmap_run_source tokmap_run_phase tokmap_loader_source_stats tokmap_loader_values",
     (c_uint64, (_P, c_uint64)): "tokmap_run_phase_at tokmap_run_rows tokmap_run_real_rows",
     (c_int, (_P, c_uint64, c_uint64, _P)): "tokmap_run_share tokmap_run_drawn tokmap_loader_repartition",
     (c_uint64, (_P, c_uint64, c_uint64)): "tokmap_run_excluded",

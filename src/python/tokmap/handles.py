@@ -23,7 +23,7 @@ reference to them is gone. A handle and what it keeps are never part of a cycle.
 """
 from __future__ import annotations
 
-from ctypes import PYFUNCTYPE, c_void_p, py_object, pythonapi
+from ctypes import CFUNCTYPE, PYFUNCTYPE, c_int, c_void_p, py_object, pythonapi
 from operator import methodcaller
 
 from ._library import lib
@@ -61,6 +61,11 @@ class RunHandle(Handle):
 class WriterHandle(Handle):
     __slots__ = ()
     __del__ = as_method(lib.tokmap_writer_abandon)
+
+
+class ValuesHandle(Handle):
+    __slots__ = ()
+    __del__ = as_method(CFUNCTYPE(c_int, c_void_p, c_void_p)(("tokmap_values_close", lib), ((1,), (1, "error", None))))
 
 
 class LoaderHandle(Handle):

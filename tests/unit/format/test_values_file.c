@@ -148,7 +148,7 @@ static void hostile_values_are_refused(void **unused)
         {88, 8, UINT64_MAX, TOKMAP_ERROR_CORRUPT},
         {96, 8, 0, TOKMAP_ERROR_CORRUPT},
         {96, 8, UINT64_MAX, TOKMAP_ERROR_CORRUPT},
-        {112, 8, 1, TOKMAP_ERROR_CORRUPT}, /* the number of a file that is being written */
+        {112, 8, 1, TOKMAP_OK},
         {120, 8, 1, TOKMAP_ERROR_CORRUPT},
         {4080, 8, (uint64_t)1 << 63, TOKMAP_ERROR_CORRUPT},
     };
@@ -179,7 +179,6 @@ static void a_file_that_is_being_written_has_a_number_and_any_size(void **unused
     assert_non_null(strstr(values.path, "/x.teacher.values.partial"));
     values_file_close(&values);
     values_file_close(&values);
-    assert_int_equal(outcome(bytes, golden_bytes), TOKMAP_ERROR_CORRUPT);
     free(bytes);
 }
 

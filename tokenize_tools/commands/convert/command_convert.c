@@ -7,6 +7,7 @@
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/target.h"
+#include "commands/report/values_report.h"
 #include "common/error.h"
 #include "dataset_convert.h"
 #include "platform/os.h"
@@ -209,6 +210,8 @@ static int convert_operands(const struct cli_command *command, const char **oper
     cli_signals_catch();
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = dataset_open_and_convert(given, operands[0], &result, &error);
+    if (!status)
+        values_left_out(program, operands[0], "make them again for the new files if you need them");
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_signals_end(program, status ? "interrupted; the unfinished output has been removed" : NULL);
     if (!status) {

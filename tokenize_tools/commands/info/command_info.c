@@ -17,6 +17,7 @@
 #include "commands/report/document_lengths.h"
 #include "commands/report/mixture_report.h"
 #include "commands/report/token_counts.h"
+#include "commands/report/values_report.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "folder_list.h"
@@ -236,7 +237,7 @@ static void fact_hex(struct cli_report *report, const char *name, const char *la
 /* The rows of a dataset for people, in order. "*" are its columns. */
 #define DATASET_ROWS                                                                                                   \
     "source|dataset|part|tokens|documents|document lengths|text|files of|shards|width|tokenizer|vocabulary|"           \
-    "largest id|eod id|bos id|mask|token files|sealed|indexes|page hashes|read by|cache|content|fingerprint|*|"        \
+    "largest id|eod id|bos id|mask|values|token files|sealed|indexes|page hashes|read by|cache|content|fingerprint|*|" \
     "plan|windows|tokens in rows|an epoch|tail|documents per row"
 
 static void lengths_report(const struct dataset_facts *facts, struct cli_report *report)
@@ -362,7 +363,9 @@ static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, con
     text_report(facts, report);
     lengths_report(facts, report);
     cli_member(report, "warning", cli_text(info->warning));
-    const enum tokmap_status status = columns_report(dataset, report, error);
+    enum tokmap_status status = columns_report(dataset, report, error);
+    if (!status)
+        status = values_report(program, dataset, report, error);
     if (status || !report->as_json)
         return status;
     return shards_report(dataset, info->shards, report, error);
