@@ -252,7 +252,7 @@ class Batch:
                  "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row",
                  "row_numbers", "count", "real_rows", "seq_len", "last_in_step", "cu_seqlens_slice", "columns",
                  "max_seqlen_slice", "counted", "counted_in_step", "_run", "_fields", "_found", "_values",
-                 "_present")
+                 "values_present")
 
     inputs: AnyArray
     targets: AnyArray
@@ -282,7 +282,7 @@ class Batch:
     _fields: tuple[str, ...]
     _found: c.Batch
     _values: Mapping[str, AnyArray]
-    _present: Mapping[str, AnyArray]
+    values_present: Mapping[str, AnyArray]
 
     if not TYPE_CHECKING:
         def __getattr__(self, name: str) -> object:
@@ -295,6 +295,9 @@ class Batch:
             if field in c.FIELDS and field not in self._fields:
                 raise AttributeError(f"the batch has no {name}, because its loader was opened without that field: pass "
                                      f"fields=\"{' '.join((*self._fields, field))}\"")
+            if name == "values_present":
+                raise AttributeError("the batch has no values_present, because its loader was opened without: pass "
+                                     "values_present=True to loader()")
             if name in _COUNTS and self._found.size < _BATCH_BYTES:
                 raise AttributeError(f"the batch has no {name}, because its loader was opened without counts: pass "
                                      f"counts=True to loader()")
@@ -333,12 +336,6 @@ class Batch:
         found._batch = self
         return found
 
-    @property
-    def values_present(self) -> Mapping[str, AnyArray]:
-        if not hasattr(self, "_present"):
-            raise AttributeError("the batch has no values_present, because its loader was opened without: pass "
-                                 "values_present=True")
-        return self._present
 
     def items(self) -> list[tuple[str, AnyArray]]:
         """The fields as pairs of name and array."""
@@ -428,7 +425,7 @@ class Batch:
                 setattr(moved, name, getattr(self, name))
         for name in self._fields:
             setattr(moved, name, getattr(self, name).to(device, non_blocking=non_blocking))
-        for name in ("_values", "_present"):
+        for name in ("_values", "values_present"):
             if hasattr(self, name):
                 setattr(moved, name, {what: array.to(device, non_blocking=non_blocking)
                                       for what, array in getattr(self, name).items()})
@@ -835,7 +832,7 @@ class Loader(Reader):
         names = self._value_names
         batch._values = dict(zip(names, arrays))
         if self._options.values_present:
-            batch._present = dict(zip(names, arrays[len(names):]))
+            batch.values_present = dict(zip(names, arrays[len(names):]))
 
     def _unsettled(self) -> ArgumentError:
         return ArgumentError("an exception, such as that of Ctrl-C, ended load_state_dict(), rewind(), repartition(), "
