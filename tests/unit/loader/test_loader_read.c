@@ -354,9 +354,10 @@ static const struct backend_calls *real_calls;
 static int failures;
 
 static enum tokmap_status failing_expand(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
-                                         void *stream, struct tokmap_error *error)
+                                         const struct backend_copy *copies, uint32_t count, void *stream,
+                                         struct tokmap_error *error)
 {
-    return failures-- > 0 ? TOKMAP_ERROR_DEVICE : real_calls->expand(backend, slot, work, stream, error);
+    return failures-- > 0 ? TOKMAP_ERROR_DEVICE : real_calls->expand(backend, slot, work, copies, count, stream, error);
 }
 
 /* If writing the outputs fails, the next call of next() delivers the rows, exactly once, even if rows are read by name
