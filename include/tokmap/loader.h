@@ -73,6 +73,8 @@ enum tokmap_context_layout {
                                        `tokmap plan --pad-documents N`, N a multiple of 2C */
 };
 
+#define TOKMAP_VALUES_MOST 8 /* of options.values */
+
 /* The value of a masked target. PyTorch's cross_entropy ignores it by default. */
 #define TOKMAP_IGNORE (-100)
 
@@ -140,11 +142,17 @@ struct tokmap_loader_options {
      * nodes: loaders that join then are opened with tokmap_loader_nodes(). Rows of a plan have no common place, so they
      * gain nothing. Not with balance, nor with another order. 1: one node has all rows. 0 (default): off */
     uint64_t nodes;
+    uint32_t counts;         /* 1: batch.counted and batch.counted_in_step are set; default: 0 */
+    uint32_t values_present; /* 1: out.values_present says which tokens have values; default: 0 */
+    /* Values beside the tokens (values.h), for out.values: at most 8 names, such as "teacher_ids teacher". All sources
+     * have them, with one type. They are checked when the loader opens, which opens a file for each shard and name.
+     * NULL (default): no values */
+    const char *values;
 };
 /* clang-format off */
 #define TOKMAP_LOADER_OPTIONS_INIT \
     {sizeof(struct tokmap_loader_options), 0, 1, NULL, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, NULL, 1, 0, 0, 0, 0, 0, \
-     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0}
+     0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, TOKMAP_CONTEXT_CONTIGUOUS, 0, 0, 0, NULL}
 /* clang-format on */
 
 /* Computes q of options.balance. A row costs the sum over its documents of L + q * L^2, L being a document's tokens in
@@ -199,10 +207,17 @@ struct tokmap_out {
     int32_t *cu_seqlens_slice; /* 0, then for each document of cu_seqlens the end of its columns on this rank, counted
                                   over the batch's count * columns: a document without a column there repeats the end of
                                   the one before. Then count * columns in all further elements */
+    /* For each name of options.values an array [count][columns] of what a token has: tokmap_loader_values() says how
+     * many bytes. Element [i][j] belongs to token j + 1 of row i, the target of column j. It is zeros for padding, for
+     * tokens that the run excludes, and behind them, and for tokens that have no values: with options.values_present,
+     * values_present[k][i][j] is 1 if there are some, else 0. A target counts whether it has values or not. */
+    void *values[TOKMAP_VALUES_MOST];
+    uint8_t *values_present[TOKMAP_VALUES_MOST];
 };
 /* clang-format off */
 #define TOKMAP_OUT_INIT \
-    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+    {sizeof(struct tokmap_out), TOKMAP_ID_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+     {NULL}, {NULL}}
 /* clang-format on */
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), repartition(),
@@ -229,6 +244,14 @@ struct tokmap_batch {
     struct tokmap_cursor cursor; /* the state after this batch: what to save */
     uint64_t columns;            /* of the arrays: seq_len / options.context_world */
     uint64_t max_seqlen_slice;   /* columns of the document of cu_seqlens_slice that has the most */
+    /* With options.counts, how many targets count: of this call, in this rank's columns; and of all calls of all ranks
+     * of the step, the same on every rank, and known at a step's first call. The mean loss of a step is the sum over
+     * its targets divided by counted_in_step, however it is cut into ranks and calls; the mean of their means is not,
+     * where some targets do not count. Counted are those of targets, of the first of targets_ahead, or of loss_mask;
+     * of labels if none of these is in fields: rows have one label less. Without mask_targets and loss_mask, all
+     * targets but padding count. A rank computes it from indexes and masks, in about a microsecond for each row of a
+     * step. read() sets counted_in_step if its rows are of one step, and else 0. */
+    uint64_t counted, counted_in_step;
 };
 #define TOKMAP_BATCH_INIT TOKMAP_SIZED(struct tokmap_batch)
 
@@ -239,13 +262,29 @@ struct tokmap_batch {
  * Statuses: OK, ERROR_RANGE (rank >= world, a phase has fewer rows than ranks, targets without lookahead, the cursor's
  * step is after the run's end, balance is not 0 and not in [2^-40, 1], or nodes do not divide world), ERROR_CURSOR,
  * ERROR_VERSION (of the cursor), ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too
- * large for cu_seqlens; with balance or nodes, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the ends of
- * documents, with TOKMAP_CU_SEQLENS),
- * ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a
- * trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED (also: with balance, a source
- * has no document index; with nodes, an order without blocks, or balance). */
+ * large for cu_seqlens; with balance, nodes, or counts, a step has more than 2^24 rows), ERROR_IO, ERROR_CORRUPT (the
+ * ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NOT_FOUND, ERROR_FORMAT, and ERROR_BUSY (options.trace names a file
+ * whose folder does not exist, that is not a trace, or that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE,
+ * ERROR_UNSUPPORTED (also: with balance, or with counts where documents matter, a source has no document index; with
+ * counts, masks in object storage of more than 1 GiB; with nodes, an order without blocks, or balance), ERROR_ARGUMENT.
+ */
 TOKMAP_STATUS tokmap_loader_open(struct tokmap_loader **loader, const struct tokmap_run *run,
                                  const struct tokmap_loader_options *options, struct tokmap_error *error);
+
+/* What a token has in an array of values. */
+struct tokmap_values_info {
+    size_t size;
+    const char *name;
+    const char *element; /* "u8", "u16", "u32", "f16", "bf16", or "f32" */
+    uint32_t dimensions; /* 0: one element for each token */
+    uint64_t shape[4];   /* elements in each dimension, the last one contiguous */
+    uint64_t bytes;      /* of a token */
+};
+#define TOKMAP_VALUES_INFO_INIT TOKMAP_SIZED(struct tokmap_values_info)
+
+/* Reports name k, from 0 on, of options.values. The name lives as long as the loader. Any thread. Statuses: OK,
+ * ERROR_ARGUMENT (there are not so many). */
+TOKMAP_STATUS tokmap_loader_values(const struct tokmap_loader *loader, uint64_t k, struct tokmap_values_info *info);
 
 /* Delivers the next rows of this rank. It waits until the batch is ready, and allocates no memory.
  *   out     NULL: nothing is written to the caller's memory, and the rows are read through batch->rows

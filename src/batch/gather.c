@@ -471,7 +471,9 @@ static enum tokmap_status read_extent(struct gather *gather, const struct tokmap
 void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row)
 {
     assert(width == 4 || pad_id <= UINT16_MAX);
-    for (uint64_t i = 0; i < row_tokens; i++)
+    if (width == 1) /* values, which are zeros there */
+        memset(row, 0, (size_t)row_tokens);
+    for (uint64_t i = 0; i < row_tokens && width > 1; i++)
         if (width == 4)
             store32((uint8_t *)row + i * 4, pad_id);
         else

@@ -25,12 +25,12 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
                                     bool compared, struct tokmap_error *error)
 {
     const struct tokmap_dataset_info info = info_of_dataset(dataset);
-    assert(info.width == 2 || info.width == 4);
+    assert(info.width == 1 || info.width == 2 || info.width == 4);
     const uint64_t page = os_page_bytes();
     *views = (struct shard_views){
         .dataset = dataset,
         .tokens = info.tokens,
-        .width_shift = info.width == 4 ? 2 : 1,
+        .width_shift = info.width / 2,
         .page_shift = (uint32_t)__builtin_ctzll(page),
     };
     if (dataset_is_synthetic(dataset))

@@ -32,6 +32,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/dataset_values.h"
 #include "dataset/documents.h"
 #include "mark.h"
 #include "platform/os.h"
@@ -57,6 +58,7 @@ struct mask_view {
 struct uncounted {
     struct residency_source *source;
     const struct tokmap_dataset *dataset;
+    uint64_t unit;   /* tokens of the dataset that share a bit: see dataset_values.h. Tokens below are counted in it */
     uint64_t tokens; /* in the dataset */
     uint64_t shards;
     uint64_t current; /* the shard used last */
@@ -78,7 +80,8 @@ enum tokmap_status uncounted_open(struct uncounted **made, struct residency_sour
         return error_set_memory(error, "a loader", sizeof *uncounted);
     uncounted->source = source;
     uncounted->dataset = source->views.dataset;
-    uncounted->tokens = info.tokens;
+    uncounted->unit = dataset_unit(uncounted->dataset);
+    uncounted->tokens = info.tokens / uncounted->unit;
     uncounted->shards = info.shards;
     uncounted->views_bytes = info.shards * sizeof *uncounted->views;
     if (os_memory_new(uncounted->views_bytes, false, &table)) {
@@ -138,22 +141,22 @@ static enum tokmap_status view_find(struct uncounted *uncounted, uint64_t token,
     struct shard_views *views = &uncounted->source->views;
     struct stretch stretch = {.view = NULL};
     if (views->pins) {
-        const enum tokmap_status status = shard_views_stretch(views, token, 1, &stretch, error);
+        const enum tokmap_status status = shard_views_stretch(views, token * uncounted->unit, 1, &stretch, error);
         if (status)
             return status;
     }
     if (view->known && token >= view->first_token && token < view->end_token &&
         (!views->pins || view->opening == stretch.view->file.opening))
         return TOKMAP_OK;
-    uncounted->current = dataset_shard_of(uncounted->dataset, token, uncounted->current);
+    uncounted->current = dataset_shard_of(uncounted->dataset, token * uncounted->unit, uncounted->current);
     view = *found = &uncounted->views[uncounted->current];
     if (view->known && !views->pins)
         return TOKMAP_OK;
     struct shard_tokens tokens;
     dataset_shard_tokens(uncounted->dataset, uncounted->current, &tokens);
     dataset_shard_mask(uncounted->dataset, uncounted->current, &view->mask);
-    view->first_token = tokens.first_token;
-    view->end_token = tokens.first_token + tokens.tokens;
+    view->first_token = tokens.first_token / uncounted->unit;
+    view->end_token = view->first_token + tokens.tokens / uncounted->unit;
     view->opening = tokens.opening;
     if (!view->known)
         map_mask(uncounted, view);
@@ -309,7 +312,8 @@ void uncounted_prefetch(const struct uncounted *uncounted, const struct tokmap_e
 {
     if (!uncounted || !uncounted->used || !uncounted->source->shared->warm)
         return;
-    const uint64_t shard = dataset_shard_of(uncounted->dataset, extent->first_token, uncounted->current);
+    const uint64_t shard =
+        dataset_shard_of(uncounted->dataset, extent->first_token * uncounted->unit, uncounted->current);
     const struct mask_view *view = &uncounted->views[shard];
     if (!view->map)
         return;

@@ -124,7 +124,7 @@ struct backend_cuda {
     /* used by the consumer alone */
     struct bounce bounces[BOUNCES];
     uint32_t next_bounce;
-    struct checked checked[OUTPUTS];
+    struct checked checked[OUTPUTS + BACKEND_COPIES_MOST];
     uint64_t host_expanded, late_copies; /* any thread reads them */
 };
 
@@ -434,7 +434,7 @@ static enum tokmap_status check_output(struct backend_cuda *cuda, const char *na
 }
 
 static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct expand_arguments *work,
-                                        struct tokmap_error *error)
+                                        const struct backend_copy *copies, uint32_t count, struct tokmap_error *error)
 {
     const struct {
         const char *name;
@@ -455,6 +455,9 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; i < OUTPUTS && !status; i++)
         status = check_output(cuda, outputs[i].name, outputs[i].address, outputs[i].element, &cuda->checked[i], error);
+    for (uint32_t i = 0; i < count && !status; i++)
+        status =
+            check_output(cuda, copies[i].name, copies[i].into, copies[i].element, &cuda->checked[OUTPUTS + i], error);
     return status;
 }
 
@@ -469,9 +472,17 @@ static int order_after_copy(struct backend_cuda *cuda, uint32_t slot, struct CUs
     return cuda->device.driver->stream_wait_event(stream, cuda->copied[slot], 0);
 }
 
-/* Enqueues the kernel, which expands the slot's twin, on the consumer's stream. */
+/* Returns whether there is something to expand. */
+static bool expands(const struct expand_arguments *work)
+{
+    const uint64_t row_outputs = work->inputs | work->targets | work->position_ids | work->document_ids |
+                                 work->loss_mask | work->rows | work->targets_ahead | work->labels | work->source_ids;
+    return (work->count && row_outputs) || work->cu_seqlens || work->cu_seqlens_slice;
+}
+
+/* Enqueues the copies from the slot's twin, and the kernel, which expands it, on the consumer's stream. */
 static int expand_on_device(struct backend_cuda *cuda, uint32_t slot, const struct expand_arguments *work,
-                            struct CUstream_st *stream)
+                            const struct backend_copy *copies, uint32_t count, struct CUstream_st *stream)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     struct expand_arguments arguments = *work;
@@ -480,12 +491,19 @@ static int expand_on_device(struct backend_cuda *cuda, uint32_t slot, const stru
     int result = make_events(cuda, slot); /* a batch of which nothing had to be copied may be the slot's first */
     if (!result)
         result = order_after_copy(cuda, slot, stream);
-    if (!result)
-        result = driver->launch_kernel(cuda->kernel->function, expand_blocks(&arguments, cuda->kernel->held), 1, 1,
-                                       EXPAND_BLOCK, 1, 1, 0, stream, parameters, NULL);
     if (result)
         return result;
-    result = driver->event_record(cuda->expanded[slot], stream);
+    uint32_t enqueued = 0;
+    for (; enqueued < count && !result; enqueued += !result)
+        result = driver->copy_on_device(copies[enqueued].into, arguments.slot + copies[enqueued].from,
+                                        copies[enqueued].bytes, stream);
+    if (!result && expands(work))
+        result = driver->launch_kernel(cuda->kernel->function, expand_blocks(&arguments, cuda->kernel->held), 1, 1,
+                                       EXPAND_BLOCK, 1, 1, 0, stream, parameters, NULL);
+    if (result && !enqueued)
+        return result;
+    if (!result)
+        result = driver->event_record(cuda->expanded[slot], stream);
     if (result)
         (void)driver->stream_synchronize(stream);
     return result;
@@ -538,9 +556,10 @@ uint64_t backend_cuda_output_bytes(const struct expand_arguments *work)
     return bytes;
 }
 
-/* Expands the slot into the next bounce, and enqueues the copies from there to the outputs on the consumer's stream. */
+/* Expands the slot into the next bounce, copies the rest there, too, and enqueues the copies from there to the outputs
+ * on the consumer's stream. */
 static int expand_on_host(struct backend_cuda *cuda, uint32_t slot, const struct expand_arguments *work,
-                          struct CUstream_st *stream)
+                          const struct backend_copy *copies, uint32_t count, struct CUstream_st *stream)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     const struct bounce *bounce = &cuda->bounces[cuda->next_bounce];
@@ -553,11 +572,17 @@ static int expand_on_host(struct backend_cuda *cuda, uint32_t slot, const struct
     unsigned found = list_parts(&arguments, parts, &bytes);
     for (unsigned i = 0; i < found; i++)
         *parts[i].address = (uintptr_t)bounce->memory + parts[i].at;
-    assert(bytes <= round_up(cuda->output_bytes, PART_ALIGN));
     arguments.slot = (uintptr_t)cuda->slots_memory.memory + slot * cuda->slot_bytes;
     expand_batch(cuda->host_kernels, &arguments);
     for (unsigned i = 0; i < found && !result; i++)
         result = driver->copy_to_device(parts[i].into, bounce->memory + parts[i].at, parts[i].bytes, stream);
+    for (uint32_t i = 0; i < count && !result; i++) {
+        memcpy(bounce->memory + bytes, (const uint8_t *)(uintptr_t)arguments.slot + copies[i].from,
+               (size_t)copies[i].bytes);
+        result = driver->copy_to_device(copies[i].into, bounce->memory + bytes, copies[i].bytes, stream);
+        bytes += round_up(copies[i].bytes, PART_ALIGN);
+    }
+    assert(bytes <= round_up(cuda->output_bytes, PART_ALIGN));
     if (!result)
         result = driver->event_record(bounce->sent, stream);
     if (result) {
@@ -570,15 +595,14 @@ static int expand_on_host(struct backend_cuda *cuda, uint32_t slot, const struct
 }
 
 static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
-                                      void *consumer_stream, struct tokmap_error *error)
+                                      const struct backend_copy *copies, uint32_t count, void *consumer_stream,
+                                      struct tokmap_error *error)
 {
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
     struct CUstream_st *stream = consumer_stream;
     struct cuda_entered entered;
     assert(slot < cuda->slots);
-    uint64_t row_outputs = work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask |
-                           work->rows | work->targets_ahead | work->labels | work->source_ids;
-    if (!(work->count && row_outputs) && !work->cu_seqlens && !work->cu_seqlens_slice)
+    if (!expands(work) && !(work->count && count))
         return TOKMAP_OK;
     int result = enter(cuda, &entered);
     if (result)
@@ -587,9 +611,9 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
     if (!status)
         status = check_stream(cuda, stream, error);
     if (!status)
-        status = check_outputs(cuda, work, error);
+        status = check_outputs(cuda, work, copies, count, error);
     if (!status) {
-        result = cuda->kernel ? expand_on_device(cuda, slot, work, stream) : expand_on_host(cuda, slot, work, stream);
+        result = (cuda->kernel ? expand_on_device : expand_on_host)(cuda, slot, work, copies, count, stream);
         if (result)
             status = call_failed(cuda, result, error, "writing a batch's outputs on the GPU");
     }

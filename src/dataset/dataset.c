@@ -3,6 +3,7 @@
  * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */
 #include "dataset.h"
+#include "dataset_values.h"
 #include "opened_dataset.h"
 
 #include <assert.h>
@@ -525,11 +526,12 @@ void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t number, s
 {
     assert(number < dataset->shard_count);
     const struct shard *shard = shard_held(dataset, number);
-    *out = (struct dataset_mask){.fd = shard->mask.fd,
-                                 .path = shard->mask.path,
-                                 .bytes = shard->mask.bytes,
-                                 .first_bit = shard->place.skipped_tokens,
-                                 .wide = shard->mask.wide};
+    *out =
+        (struct dataset_mask){.fd = shard->mask.fd,
+                              .path = shard->mask.path,
+                              .bytes = shard->mask.bytes,
+                              .first_bit = shard->mask.first_bit + shard->place.skipped_tokens / dataset_unit(dataset),
+                              .wide = shard->mask.wide};
 }
 
 enum tokmap_status dataset_shard_hold(const struct tokmap_dataset *dataset, uint64_t shard, struct tokmap_error *error)
@@ -740,7 +742,8 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
 {
     if (!dataset || (!bits && count))
         return dataset_no_room(error);
-    enum tokmap_status status = dataset_range_check(dataset, first, count, error);
+    const uint64_t unit = dataset_unit(dataset);
+    enum tokmap_status status = dataset_range_check(dataset, first * unit, count * unit, error);
     if (status)
         return status;
     if (count)
@@ -750,14 +753,14 @@ enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint6
         return TOKMAP_OK;
     }
     struct held_part part;
-    for (uint64_t at = 0; at < count && !status; at += part.count) {
-        status = part_hold(dataset, first + at, count - at, &part, error);
+    for (uint64_t at = 0; at < count && !status; at += part.count / unit) {
+        status = part_hold(dataset, (first + at) * unit, (count - at) * unit, &part, error);
         if (status)
             return status;
         if (part.shard->mask.fd < 0)
-            bit_fill(bits, at, part.count);
+            bit_fill(bits, at, part.count / unit);
         else
-            status = mask_file_read(&part.shard->mask, part.token, part.count, bits, at, reader, error);
+            status = mask_file_read(&part.shard->mask, part.token / unit, part.count / unit, bits, at, reader, error);
         shard_release(dataset, part.number);
     }
     return status;

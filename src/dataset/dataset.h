@@ -54,8 +54,9 @@ struct dataset_mask {
 
 void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t shard, struct dataset_mask *out);
 
-/* Does what tokmap_dataset_mask() does, through a reader of the caller's (NULL: os_pread()). Statuses: those of
- * tokmap_dataset_mask(), and ERROR_TIMEOUT if the reader returns ETIMEDOUT. */
+/* Does what tokmap_dataset_mask() does, through a reader of the caller's (NULL: os_pread()). Of values, tokens are
+ * those of the dataset that they belong to. Statuses: those of tokmap_dataset_mask(), and ERROR_TIMEOUT if the reader
+ * returns ETIMEDOUT. */
 enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                                      uint8_t *bits, const struct mask_reader *reader, struct tokmap_error *error);
 

@@ -72,6 +72,7 @@ enum tokmap_status mask_file_read(const struct mask_file *mask, uint64_t first, 
 {
     uint8_t buffer[PART_BYTES];
     assert(mask->fd >= 0);
+    first += mask->first_bit;
     while (count) {
         const uint64_t skipped = mask->wide ? 0 : first % 8;
         const uint64_t part = min64(count, mask->wide ? PART_BYTES : PART_BYTES * 8 - skipped);

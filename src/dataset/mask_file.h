@@ -8,10 +8,11 @@
 #include "tokmap/tokmap.h"
 
 struct mask_file {
-    int fd;         /* -1: there is no mask */
-    char *path;     /* owned */
-    uint64_t bytes; /* the size that the file has, and must keep */
-    bool wide;      /* one byte for each token, which counts if the byte is not 0; otherwise one bit */
+    int fd;             /* -1: there is no mask */
+    char *path;         /* owned */
+    uint64_t bytes;     /* the size that the file has, and must keep */
+    uint64_t first_bit; /* of token 0 in the file; not if wide */
+    bool wide;          /* one byte for each token, which counts if the byte is not 0; otherwise one bit */
 };
 
 /* Opens the mask of `tokens` tokens at `path`, which the mask owns from now on, with every status. On failure

@@ -68,6 +68,7 @@ struct tokmap_dataset {
     uint64_t tokens;
     uint64_t documents;
     uint32_t width;
+    uint32_t unit;               /* of values: the bytes, which are its tokens, of one token's; 0: it has tokens */
     enum tokmap_reading reading; /* never TOKMAP_READ_AUTO */
     bool documents_unknown;      /* some shard with tokens does not say where its documents are */
     uint64_t vocabulary, largest_id, eod_id, bos_id;

@@ -123,6 +123,12 @@ enum tokmap_status values_arrays_parse(const char *text, struct values_array arr
     return *count ? TOKMAP_OK : error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, FIELD, " is empty");
 }
 
+bool values_type_equals(const struct values_array *one, const struct values_array *other)
+{
+    return one->element == other->element && one->dimensions == other->dimensions &&
+           !memcmp(one->shape, other->shape, sizeof one->shape);
+}
+
 const char *values_type_print(const struct values_array *array, char text[VALUES_TYPE_TEXT])
 {
     size_t at = (size_t)snprintf(text, VALUES_TYPE_TEXT, "%s", values_element_name(array->element));

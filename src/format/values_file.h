@@ -44,6 +44,8 @@ enum tokmap_status values_file_name_check(const char *what, struct tokmap_error 
 enum tokmap_status values_arrays_parse(const char *text, struct values_array arrays[VALUES_ARRAYS_MOST],
                                        uint32_t *count, struct tokmap_error *error);
 
+bool values_type_equals(const struct values_array *one, const struct values_array *other);
+
 /* Writes the element and the shape, such as "f16[32]". */
 #define VALUES_TYPE_TEXT 96
 const char *values_type_print(const struct values_array *array, char text[VALUES_TYPE_TEXT]);

@@ -14,9 +14,11 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
+#include "counted.h"
 #include "fetch_plan.h"
 #include "platform/os.h"
 #include "producer.h"
+#include "row_values.h"
 #include "run/run.h"
 #include "tokmap/cuda.h"
 
@@ -264,7 +266,9 @@ static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tok
                          batch->size, sizeof *batch);
     batch_write(batch, &nothing);
     enum tokmap_status status = struct_copy_in(where, out, &no_out, sizeof *where, "tokmap_out", error);
-    return status || !out ? status : check_out(loader, where, error);
+    if (!status && out)
+        status = check_out(loader, where, error);
+    return status || !out ? status : row_values_check_out(loader, where, error);
 }
 
 /* ---- slots ---- */
@@ -315,11 +319,13 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
                                  void *stream, struct tokmap_error *error)
 {
     struct expand_arguments work;
+    struct backend_copy copies[BACKEND_COPIES_MOST];
+    const uint32_t copied = slot->values_written ? 0 : row_values_copies(loader, slot, out, copies);
     const struct form form = {slot->seq_len, slot->columns, slot->row_tokens, slot->shape, slot->layout};
     consumer_describe_work(loader, &form, slot->count, out, &work);
     if (slot->direct) /* these are written */
         work.inputs = work.targets = 0;
-    return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
+    return loader->backend->calls->expand(loader->backend, slot->number, &work, copies, copied, stream, error);
 }
 
 /* Returns whether a batch has its outputs alone, and no rows. */
@@ -335,10 +341,17 @@ static const struct tokmap_out *direct_out(const struct tokmap_loader *loader, c
     return has_outputs_alone(loader, out) && !loader->trace ? out : NULL;
 }
 
-/* Returns whether the outputs of a filled slot are complete already. */
-static bool is_written(const struct slot *slot)
+/* Returns the outputs in which the caller's thread writes values while it fills rows; NULL: there are none, or they are
+ * copied from the slot. */
+static const struct tokmap_out *values_out(const struct tokmap_loader *loader, const struct tokmap_out *out)
 {
-    return slot->direct && !slot->sources;
+    return loader->on_host && loader->fill->values.count ? out : NULL;
+}
+
+/* Returns whether the outputs of a filled slot are complete already. */
+static bool is_written(const struct tokmap_loader *loader, const struct slot *slot)
+{
+    return slot->direct && !slot->sources && (slot->values_written || !loader->fill->values.count);
 }
 
 static void release_held(struct tokmap_loader *loader)
@@ -359,8 +372,9 @@ static struct slot *take(struct tokmap_loader *loader, const struct tokmap_out *
     release_held(loader);
     if (!loader->thread.producer || (loader->next.pace.alone && !ring_ready(loader->ring))) {
         loader->fill->out = direct_out(loader, out);
+        loader->fill->values.out = values_out(loader, out);
         (void)producer_fill(loader, ring_vacant(loader->ring));
-        loader->fill->out = NULL;
+        loader->fill->out = loader->fill->values.out = NULL;
     } else if (!__atomic_load_n(&loader->first.done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
         producer_fill_first(loader);
     } else if (ring_was_full(loader->ring)) {
@@ -397,6 +411,8 @@ static void describe(const struct tokmap_loader *loader, const struct slot *slot
         .real_rows = slot->valid,
         .columns = columns,
         .max_seqlen_slice = loader->options.fields & TOKMAP_CU_SEQLENS_SLICE ? slot->max_seqlen_slice : 0,
+        .counted = slot->counted,
+        .counted_in_step = slot->counted_in_step,
     };
 }
 
@@ -463,7 +479,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
-    if (out && !is_written(slot))
+    if (out && !is_written(loader, slot))
         status = expand(loader, slot, where, stream, error);
     loader->next.again = status != TOKMAP_OK;
     if (status)
@@ -519,6 +535,7 @@ void consumer_restart(struct tokmap_loader *loader)
     row_queue_restart(&loader->fill->queue);
     fetch_plan_restart(loader->fill->fetches);
     residency_restart(loader->fill->residency);
+    row_values_restart(&loader->fill->values);
     if (loader->fill->pool)
         read_pool_forget(loader->fill->pool);
     ring_restart(loader->ring);
@@ -565,6 +582,7 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
     const uint64_t next = loader->fill->queue.taken;
     bool asked = false;
     residency_begin(loader->fill->residency, slot->count);
+    row_values_begin(&loader->fill->values, slot->count);
     producer_begin_rows(loader, slot);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
@@ -576,6 +594,8 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
                               loader->fill->out ? &loader->fill->after : NULL);
         enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
         residency_named_was(loader->fill->residency, &row, cold, next);
+        if (!status && loader->fill->values.count)
+            status = row_values_fill(loader, slot, i, true, error);
         if (status)
             return status;
         if (!cold || asked)
@@ -588,7 +608,7 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
         residency_flush(loader->fill->residency);
     }
     producer_end_rows(loader, slot);
-    return TOKMAP_OK;
+    return slot->count ? counted_fill(loader, slot, error) : TOKMAP_OK;
 }
 
 /* Finds the places of named rows, and arranges the slot for them. */
@@ -654,15 +674,18 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     slot->step = count ? steps[0] : 0;
     slot->first_row = count ? rows[0] : 0;
     slot->count = count;
+    slot->counted = slot->counted_in_step = 0;
     slot->last_in_step = false;
     slot->cursor = loader->fill->cursor;
     status = find_named(loader, slot, steps, rows, count, error);
     loader->fill->out = out ? direct_out(loader, &where) : NULL;
     slot->direct = loader->fill->out != NULL;
+    loader->fill->values.out = out ? values_out(loader, &where) : NULL;
+    slot->values_written = loader->fill->values.out != NULL;
     if (!status)
         status = fill_named(loader, slot, error);
-    loader->fill->out = NULL;
-    if (!status && out && !is_written(slot))
+    loader->fill->out = loader->fill->values.out = NULL;
+    if (!status && out && !is_written(loader, slot))
         status = expand(loader, slot, &where, NULL, error);
     if (status)
         return status;

@@ -16,11 +16,13 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "consumer.h"
+#include "counted.h"
 #include "cuda/backend_cuda.h"
 #include "cuda/cuda_device.h"
 #include "dataset/dataset.h"
 #include "fetch_plan.h"
 #include "producer.h"
+#include "row_values.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
 #include "run/locate.h"
@@ -140,12 +142,18 @@ static uint64_t row_bytes_most(const struct tokmap_loader *loader, const struct 
     return (info->seq_len_most / loader->needs.slices + info->lookahead) * loader->needs.width;
 }
 
+/* Returns the bytes of its values. */
+static uint64_t row_values_most(const struct tokmap_loader *loader, const struct tokmap_run_info *info)
+{
+    return info->seq_len_most / loader->needs.slices * loader->fill->values.column_bytes;
+}
+
 /* Returns the number of rows to ask the storage for ahead: enough to keep it busy while one of them is late. */
 static uint32_t read_ahead(const struct tokmap_loader *loader, const struct tokmap_run_info *info)
 {
     if (loader->options.read_ahead)
         return loader->options.read_ahead;
-    uint64_t fitting = READ_AHEAD_BYTES / row_bytes_most(loader, info);
+    uint64_t fitting = READ_AHEAD_BYTES / (row_bytes_most(loader, info) + row_values_most(loader, info));
     return (uint32_t)max64(min64(fitting, READ_AHEAD), READ_AHEAD_LEAST);
 }
 
@@ -371,15 +379,15 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any, &any,
-                                   &any,       &any,          &any, &any, &any, &any};
+    const struct tokmap_out all = {sizeof all, TOKMAP_ID_I64, &any, &any, &any, &any,   &any,  &any,
+                                   &any,       &any,          &any, &any, &any, {NULL}, {NULL}};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);
     consumer_describe_work(loader, &loader->widest, loader->widest.shape.rows / loader->needs.chunks, &all, &largest);
     const char *on_host = loader->needs.chunks_most ? "the kernel has no chunks of documents" : NULL;
-    return backend_cuda_open(&loader->backend, loader->options.device, backend_cuda_output_bytes(&largest), on_host,
-                             error);
+    return backend_cuda_open(&loader->backend, loader->options.device,
+                             backend_cuda_output_bytes(&largest) + loader->widest.shape.values_bytes, on_host, error);
 }
 
 static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct tokmap_run_info *info,
@@ -503,8 +511,9 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
         return TOKMAP_OK;
     const struct read_pool_options options = {
         .threads = deadline && threads < DEADLINE_THREADS ? DEADLINE_THREADS : threads,
-        .buffers = threads ? window + threads : 2 * DEADLINE_THREADS,
-        .buffer_bytes = row_bytes + 2 * TOKEN_PAGE_BYTES, /* a row has parts of two pages that are compared */
+        .buffers = threads ? window * (1 + loader->fill->values.count) + threads : 2 * DEADLINE_THREADS,
+        .buffer_bytes = max64(row_bytes + 2 * TOKEN_PAGE_BYTES, /* a row has parts of two pages that are compared */
+                              row_values_bytes(&loader->fill->values, info_of_run(loader->run).seq_len_most)),
         .deadline_ns = deadline,
     };
     enum tokmap_status status = read_pool_open(&loader->fill->pool, &options, error);
@@ -516,6 +525,7 @@ static enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t wi
         loader->fill->pool = NULL;
     }
     residency_set_pool(loader->fill->residency, loader->fill->pool, slow, deadline != 0);
+    row_values_set_pool(&loader->fill->values, loader->fill->pool, slow, deadline != 0);
     row_queue_restart(&loader->fill->queue);
     return TOKMAP_OK;
 }
@@ -547,6 +557,7 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     loader->needs.fields = loader->options.fields;
     loader->needs.slices = loader->options.context_world;
     loader->needs.mask_targets = loader->options.mask_targets;
+    loader->needs.values = &loader->fill->values;
     status = context_open(&loader->fill->context, &loader->options, loader->run, form_ahead(&loader->needs), error);
     if (status)
         return status;
@@ -565,11 +576,17 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     if (!status)
         status = check_masks(loader, &info, error);
     if (!status)
+        status = row_values_open(loader, loader->options.values, error);
+    if (!status)
         status = open_sources(loader, &info, error);
     if (!status)
         status = open_ring(loader, &info, error);
     if (!status)
         status = open_queue(loader, &info, error);
+    if (!status)
+        status = row_values_open_files(loader, read_ahead(loader, &info), error);
+    if (!status)
+        status = counted_open(loader, error);
     return status ? status : storage_open(loader, read_ahead(loader, &info), row_bytes_most(loader, &info), error);
 }
 
@@ -596,7 +613,7 @@ static enum tokmap_status loader_make(struct tokmap_loader **made, const struct 
     if (!status)
         status = make(loader, cursor, error);
     /* The caller's memory. */
-    loader->options.resume = loader->options.device = loader->options.trace = NULL;
+    loader->options.resume = loader->options.device = loader->options.trace = loader->options.values = NULL;
     if (status)
         tokmap_loader_close(loader);
     else
@@ -657,6 +674,8 @@ void tokmap_loader_close(struct tokmap_loader *loader)
         gather_close(loader->fill->gathers[i]);
     residency_close(loader->fill->residency);
     context_close(&loader->fill->context);
+    counted_close(&loader->fill->counted);
+    row_values_close(loader);
     free(loader->fill->gathers);
     free(loader->source);
     free(loader->fill->extents);
@@ -768,7 +787,7 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
     struct tokmap_loader_options options = loader->options;
     struct tokmap_loader *other;
     struct backend_facts facts;
-    char device[32];
+    char device[32], names[ROW_VALUES_NAMES];
     loader->backend->calls->facts(loader->backend, &facts);
     (void)snprintf(device, sizeof device, "cuda:%d", facts.device);
     if (options.nodes) { /* a node keeps its number of ranks */
@@ -783,6 +802,7 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
     options.rank = rank;
     options.world = world;
     options.device = loader->on_host ? NULL : device;
+    options.values = row_values_names(&loader->fill->values, names);
     enum tokmap_status status = loader_make(&other, run, &options, &loader->next.position, error);
     if (status)
         return status;

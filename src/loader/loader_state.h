@@ -13,6 +13,7 @@
 #include "batch/residency.h"
 #include "common/bytes.h"
 #include "context.h"
+#include "format/values_file.h"
 #include "platform/os.h"
 #include "row_queue.h"
 #include "run/locate.h"
@@ -38,6 +39,7 @@ struct form_needs {
     uint64_t slices;      /* ranks that share the columns of each row; 1: each has all of them */
     uint64_t chunks;      /* of equal size in which a rank has its columns */
     uint64_t chunks_most; /* of a row, where their sizes differ; else 0 */
+    const struct row_values *values;
 };
 
 /* What a batch needs of a slot that follows from its rows and its sequence length, which differ between the phases of a
@@ -99,6 +101,49 @@ struct loader_source {
     bool plan;        /* its rows are those of a plan */
 };
 
+/* How many targets count: see counted.h. */
+struct counted {
+    bool on;     /* options.counts */
+    bool masked; /* documents, masks, and what the run excludes decide which targets count; if not, padding alone */
+    bool labels; /* of labels, which have no column for the target of the row's last token */
+    bool known;  /* the next two members are those of `step` */
+    uint64_t step, total;
+    uint32_t *rows; /* by the row's number in the step: what counts in the columns of this rank */
+    struct run_walk walk;
+    struct tokmap_place *places; /* of some rows of the step */
+    struct mark *marks;          /* of the row at hand, */
+    uint64_t *bits;              /* and its targets that do not count */
+};
+
+/* The values of targets: see row_values.h. An array: */
+struct row_values_array {
+    struct values_array type;
+    struct tokmap_dataset **datasets; /* of its values, one for each source */
+    struct residency *residency;
+    struct gather **gathers; /* one for each source */
+    uint64_t before;         /* bytes of a column in the arrays before it */
+    struct loader_fill *loader;
+    const struct tokmap_run *run;
+};
+struct row_values {
+    uint32_t count;
+    bool present;          /* options.values_present */
+    uint64_t column_bytes; /* of all arrays */
+    struct row_values_array arrays[VALUES_ARRAYS_MOST];
+    struct tokmap_extent *extents, *read; /* of the row at hand, and what is read of its values */
+    uint64_t *bits;                       /* its targets that have none */
+    const struct tokmap_out *out;         /* arrays that are written while rows are filled; NULL: the slot is */
+};
+
+/* Returns where a part of the values of `columns` columns begins in a slot, from layout.values_at on: an array; from
+ * part `count` on, which columns of it are present; and the end of all parts. */
+static inline uint64_t row_values_part_at(const struct row_values *values, uint64_t columns, uint32_t part)
+{
+    const uint64_t before =
+        part < values->count ? values->arrays[part].before : values->column_bytes + (uint64_t)(part - values->count);
+    return round_up(columns * before, FORM_ALIGN) + (uint64_t)part * FORM_ALIGN;
+}
+
 /* How soon the consumer returns: see consumer.c. */
 struct pace {
     bool alone;           /* the producer is paused, and next() fills slots itself */
@@ -137,7 +182,9 @@ struct loader_fill {
     const void *after;             /* with outputs: the tokens of the row after the one that is being filled */
     struct context context;        /* the cut of rows, and the chunks of the row that is being filled */
     struct boundaries_cu cu;       /* of the batch that is being filled */
-    struct fetch_plan *fetches;    /* NULL: no dataset is in object storage */
+    struct counted counted;        /* of the step of that batch */
+    struct row_values values;
+    struct fetch_plan *fetches; /* NULL: no dataset is in object storage */
     struct residency *residency;
     struct gather **gathers; /* one for each source */
     struct read_pool *pool;  /* NULL: no other threads read */
@@ -232,6 +279,13 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
         .rows = loader->balance ? loader->options.rows : 0,
         .nodes = loader->options.nodes > 1 ? loader->options.nodes : 0,
     };
+}
+
+/* Returns the source of a place, or NULL for a row of padding. */
+static inline const struct loader_source *loader_source_of(const struct tokmap_loader *loader,
+                                                           const struct tokmap_place *place)
+{
+    return place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
 }
 
 /* Returns whether this process is a child that was forked after the loader was opened, and that may not use it: it has

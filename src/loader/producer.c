@@ -15,9 +15,12 @@
 #include "common/bits.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "counted.h"
 #include "dataset/row_extents.h"
 #include "fetch_plan.h"
 #include "platform/os.h"
+#include "row_targets.h"
+#include "row_values.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
 #include "run/run.h"
@@ -48,6 +51,12 @@ bool form_make(struct form *form, const struct form_needs *needs, uint64_t rows,
     shape->bounds = needs->bounds && (needs->fields & of_targets); /* targets in padding are always ignored */
     shape->sources = needs->fields & TOKMAP_SOURCE_IDS;
     shape->cu_elements = needs->cu_elements;
+    const uint32_t parts = needs->values->count << needs->values->present;
+    uint64_t values;
+    if (mul_overflows(shape->rows, columns, &values) ||
+        mul_overflows(values, needs->values->column_bytes + parts, &values))
+        return false;
+    shape->values_bytes = parts ? row_values_part_at(needs->values, shape->rows * columns, parts) : 0;
     if (needs->fields & TOKMAP_CU_SEQLENS_SLICE)
         shape->cu_elements += form_cu_slice_at(needs);
     return ring_layout_of(shape, &form->layout);
@@ -118,65 +127,21 @@ void producer_end_rows(struct tokmap_loader *loader, struct slot *slot)
 
 /* ---- rows ---- */
 
-/* Returns the source of a place, or NULL for a row of padding. */
-static const struct loader_source *source_of(const struct tokmap_loader *loader, const struct tokmap_place *place)
-{
-    return place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
-}
-
-/* Returns the bounds of a whole row, whose extents are in loader->fill->extents. */
-static struct row_bounds bounds_of(const struct tokmap_loader *loader, const struct slot *slot,
-                                   const struct tokmap_place *place, uint64_t extents)
-{
-    const struct loader_source *source = source_of(loader, place);
-    const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
-    struct row_bounds bounds = {.scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0};
-    for (uint64_t i = 0; i < extents; i++)
-        bounds.tokens += loader->fill->extents[i].tokens;
-    return bounds;
-}
-
-/* Fills the bits of the targets of a row of these extents. */
-static enum tokmap_status fill_bits(const struct tokmap_loader *loader, const struct tokmap_place *place,
-                                    const struct tokmap_extent *extents, uint64_t count, uint64_t targets,
-                                    uint64_t *bits, struct tokmap_error *error)
-{
-    struct uncounted *uncounted =
-        source_of(loader, place) ? gather_uncounted(loader->fill->gathers[place->source]) : NULL;
-    return uncounted_fill(uncounted, extents, count, targets, bits, error);
-}
-
-/* Fills the marks of the first tokens of a whole row, whose extents are in loader->fill->extents. */
-static enum tokmap_status fill_marks(const struct tokmap_loader *loader, const struct slot *slot,
-                                     const struct tokmap_place *place, uint64_t extents, struct mark *marks,
-                                     struct tokmap_error *error)
-{
-    const struct loader_source *source = source_of(loader, place);
-    const struct boundaries_row row = {
-        .dataset = source ? source->dataset : NULL,
-        .dataset_tokens = source ? source->tokens : 0,
-        .extents = loader->fill->extents,
-        .count = extents,
-        .segments = source && source->plan,
-    };
-    return boundaries_mark_extents(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
-}
-
 /* Fills what marks, masks, and bounds say of row i, if the loader delivers anything that needs it. */
 static enum tokmap_status describe_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                        const struct tokmap_place *place, uint64_t extents, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     if (slot->bounds)
-        slot->bounds[i] = bounds_of(loader, slot, place, extents);
+        slot->bounds[i] = row_targets_bounds(loader, slot->seq_len, place, extents);
     if (slot->uncounted)
-        status =
-            fill_bits(loader, place, loader->fill->extents, extents, form_masked_targets(&loader->needs, slot->seq_len),
-                      slot->uncounted + i * slot->shape.row_bits, error);
+        status = row_targets_bits(loader, place, loader->fill->extents, extents,
+                                  form_masked_targets(&loader->needs, slot->seq_len),
+                                  slot->uncounted + i * slot->shape.row_bits, error);
     if (status || !slot->marks)
         return status;
     struct mark *marks = slot->marks + i * slot->shape.row_marks;
-    status = fill_marks(loader, slot, place, extents, marks, error);
+    status = row_targets_marks(loader, place, extents, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
     if (!status && !loader->on_host)
         boundaries_sum(marks, slot->shape.row_marks);
     return status ? status : add_cu(loader, slot, i, marks, error);
@@ -324,7 +289,7 @@ static enum tokmap_status fill_chunk_bits(struct tokmap_loader *loader, const st
     const uint64_t count =
         columns_cut_next(cut, columns->first - from, columns->count + context->ahead + from, context->extents);
     const enum tokmap_status status =
-        fill_bits(loader, place, context->extents, count, targets + from, context->bits, error);
+        row_targets_bits(loader, place, context->extents, count, targets + from, context->bits, error);
     if (status)
         return status;
     memset(bits, 0, mark_words(targets + 1) * sizeof *bits);
@@ -403,8 +368,8 @@ static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *
                                      struct tokmap_error *error)
 {
     struct context *context = &loader->fill->context;
-    const struct loader_source *source = source_of(loader, place);
-    const struct row_bounds bounds = bounds_of(loader, slot, place, extents);
+    const struct loader_source *source = loader_source_of(loader, place);
+    const struct row_bounds bounds = row_targets_bounds(loader, slot->seq_len, place, extents);
     struct columns_cut cut = {loader->fill->extents, extents, source ? source->tokens : 0, 0, 0}, cut_bits = cut,
                        cut_ahead = cut;
     uint64_t prefetched = 0;
@@ -412,7 +377,8 @@ static enum tokmap_status fill_slice(struct tokmap_loader *loader, struct slot *
     struct expand_chunk one, *chunk = slot->chunks ? slot->chunks + i * slot->shape.row_chunks : &one;
     context->count = columns_of_row(&context->columns, slot->seq_len, loader->fill->extents, extents, context->chunks);
     if (slot->marks) {
-        status = fill_marks(loader, slot, place, extents, context->marks, error);
+        status = row_targets_marks(loader, place, extents, form_marked_tokens(&loader->needs, slot->seq_len),
+                                   context->marks, error);
         boundaries_sum(context->marks, mark_words(form_marked_tokens(&loader->needs, slot->seq_len)));
         if (!status)
             status = add_cu(loader, slot, i, context->marks, error);
@@ -517,6 +483,8 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
     const struct ring_shape *shape = &slot->shape;
     const struct ring_layout *layout = &slot->layout;
     const uint64_t rows = slot->count * loader->needs.chunks; /* to the backend */
+    if (shape->values_bytes && slot->count)
+        return layout->values_at + shape->values_bytes;
     if (!loader->options.fields)
         return 0;
     if (slot->cu)
@@ -562,6 +530,7 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
     const bool outputs_alone =
         loader->fill->out && !loader->fill->queue.plans && !slot->sources && !context_cuts(&loader->fill->context);
     residency_begin(loader->fill->residency, slot->count);
+    row_values_begin(&loader->fill->values, slot->count);
     producer_begin_rows(loader, slot);
     slot->valid = 0;
     for (uint64_t i = 0; i < slot->count; i++) {
@@ -580,6 +549,8 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
             status = producer_fill_row(loader, slot, i, place, &cold, error);
         if (cold)
             residency_was_cold(loader->fill->residency, loader->fill->queue.taken + i + 1);
+        if (!status && loader->fill->values.count)
+            status = row_values_fill(loader, slot, i, false, error);
         if (status)
             return status; /* nobody reads the rows of a slot that failed */
         slot->valid += place->source != TOKMAP_NO_SOURCE;
@@ -605,8 +576,11 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     slot->count = call.count;
     slot->last_in_step = call.last_in_step;
     slot->direct = loader->fill->out != NULL;
+    slot->values_written = loader->fill->values.out != NULL;
     slot->excluded = slot->excluded_rows = 0;
     status = fill_rows(loader, slot, error);
+    if (!status)
+        status = counted_fill(loader, slot, error);
     if (status)
         return status;
     struct tokmap_cursor cursor = loader->fill->cursor;

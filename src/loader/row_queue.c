@@ -208,14 +208,19 @@ struct row_extents row_queue_extents(struct row_queue *queue, const struct tokma
     return row;
 }
 
+const struct tokmap_place *row_queue_ahead(struct row_queue *queue, uint64_t number)
+{
+    extend(queue, number + 1);
+    return number < queue->known ? place_of(queue, number) : NULL;
+}
+
 bool row_queue_window(void *user, uint64_t number, struct row_extents *row)
 {
     struct row_queue *queue = user;
-    extend(queue, number + 1);
-    if (number >= queue->known)
-        return false;
-    *row = row_queue_extents(queue, place_of(queue, number));
-    return true;
+    const struct tokmap_place *place = row_queue_ahead(queue, number);
+    if (place)
+        *row = row_queue_extents(queue, place);
+    return place;
 }
 
 /* Prefetches the first lines of a row, and reports its tokens: see row_queue_next(). Most rows are one extent. Of a row

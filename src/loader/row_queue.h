@@ -108,6 +108,10 @@ void row_queue_free(struct row_queue *queue);
 /* Empties the queue, which then begins again with row 0. */
 void row_queue_restart(struct row_queue *queue);
 
+/* Returns the place of row `number` of the order, which is at most the window that the queue was made with ahead of
+ * what is taken; NULL: the order ends before it. It is valid until the next call. */
+const struct tokmap_place *row_queue_ahead(struct row_queue *queue, uint64_t number);
+
 /* Reports row `number` of the order to the residency: an `order` of struct residency_options. user: the queue. A row of
  * padding has no extents. */
 bool row_queue_window(void *user, uint64_t number, struct row_extents *row);

@@ -38,6 +38,16 @@ struct backend_facts {
     uint64_t late_copies;   /* batches whose copy was still under way when the consumer asked for them */
 };
 
+/* Bytes of a slot that are an output as they are. */
+#define BACKEND_COPIES_MOST 16
+struct backend_copy {
+    const char *name; /* of the output, for messages */
+    uint64_t into;    /* its address */
+    uint64_t from;    /* in the slot */
+    uint64_t bytes;
+    uint32_t element; /* `into` is a multiple of it */
+};
+
 struct backend_calls {
     const char *name;
 
@@ -64,10 +74,12 @@ struct backend_calls {
     /* Writes, or enqueues the writing of, the outputs of the slot. Called by the consumer's thread, while it holds the
      * slot.
      *   work     everything but work->slot, which the backend fills in its own copy
+     *   copies   `count` of them, which are outputs, too
      *   stream   as the caller passed it to tokmap_loader_next(); ignored on the host
      * Statuses: OK, ERROR_ARGUMENT (a stream or an output of the caller is wrong), ERROR_DEVICE, ERROR_MEMORY. */
     enum tokmap_status (*expand)(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
-                                 void *stream, struct tokmap_error *error);
+                                 const struct backend_copy *copies, uint32_t count, void *stream,
+                                 struct tokmap_error *error);
 
     /* Fills *facts. Any thread. */
     void (*facts)(const struct backend *backend, struct backend_facts *facts);

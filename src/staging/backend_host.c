@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
@@ -52,13 +53,17 @@ static enum tokmap_status host_copy(struct backend *backend, uint32_t slot, uint
 }
 
 static enum tokmap_status host_expand(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
-                                      void *stream, struct tokmap_error *error)
+                                      const struct backend_copy *copies, uint32_t count, void *stream,
+                                      struct tokmap_error *error)
 {
     const struct backend_host *host = (const struct backend_host *)backend;
     struct expand_arguments complete = *work;
     assert(slot < host->slots);
     complete.slot = (uintptr_t)host->memory + slot * host->slot_bytes;
     expand_batch(host->kernels, &complete);
+    for (uint32_t i = 0; i < count; i++)
+        memcpy((void *)(uintptr_t)copies[i].into, (const uint8_t *)(uintptr_t)complete.slot + copies[i].from,
+               (size_t)copies[i].bytes);
     return TOKMAP_OK;
 }
 

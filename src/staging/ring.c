@@ -91,7 +91,10 @@ bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
         round_up(layout->bounds_at + (shape->bounds ? shape->rows * sizeof(struct row_bounds) : 0), LINE);
     layout->cu_at = round_up(layout->sources_at + (shape->sources ? shape->rows * sizeof(int32_t) : 0), LINE);
     layout->chunks_at = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
-    layout->bytes = layout->chunks_at + round_up(chunks * sizeof(struct expand_chunk), LINE);
+    layout->values_at = layout->chunks_at + round_up(chunks * sizeof(struct expand_chunk), LINE);
+    if (shape->values_bytes > UINT64_MAX / 4 || layout->values_at > UINT64_MAX / 4)
+        return false;
+    layout->bytes = layout->values_at + round_up(shape->values_bytes, LINE);
     layout->bytes = max64(layout->bytes, LINE);
     return true;
 }

@@ -20,17 +20,18 @@
 /* Room in one slot. A run has phases with different batches and lengths, so a slot can be given another shape
  * (ring_slot_arrange()) that needs no more memory than the one that the ring was made with. */
 struct ring_shape {
-    uint64_t rows;        /* most rows of a batch; may be 0 */
-    uint64_t row_bytes;   /* bytes of one row; rows begin at multiples of 64 */
-    uint64_t row_marks;   /* marks of one row; 0 if no field needs marks */
-    uint64_t row_bits;    /* words of one row's bits of uncounted targets; 0 if no source has a mask, or no field needs
-                             it */
-    bool bounds;          /* rows have bounds: some rows have padding, or count only their last targets */
-    bool sources;         /* rows have numbers of their sources, for source_ids */
-    uint64_t cu_elements; /* elements of cu_seqlens; 0 if that field is not requested */
-    uint64_t row_chunks;  /* most chunks of a row, see expand_arguments.h; 0 if a row is one, or chunks are rows */
-    uint64_t rows_most;   /* the most rows of any shape that a slot gets later; 0: `rows` */
-    uint64_t bytes_least; /* the most memory of any such shape: ring_layout.bytes; 0: that of this one */
+    uint64_t rows;         /* most rows of a batch; may be 0 */
+    uint64_t row_bytes;    /* bytes of one row; rows begin at multiples of 64 */
+    uint64_t row_marks;    /* marks of one row; 0 if no field needs marks */
+    uint64_t row_bits;     /* words of one row's bits of uncounted targets; 0 if no source has a mask, or no field needs
+                              it */
+    bool bounds;           /* rows have bounds: some rows have padding, or count only their last targets */
+    bool sources;          /* rows have numbers of their sources, for source_ids */
+    uint64_t cu_elements;  /* elements of cu_seqlens; 0 if that field is not requested */
+    uint64_t values_bytes; /* of the values of all rows */
+    uint64_t row_chunks;   /* most chunks of a row, see expand_arguments.h; 0 if a row is one, or chunks are rows */
+    uint64_t rows_most;    /* the most rows of any shape that a slot gets later; 0: `rows` */
+    uint64_t bytes_least;  /* the most memory of any such shape: ring_layout.bytes; 0: that of this one */
 };
 
 /* Offsets of the parts of a slot in its memory: bytes, all of them multiples of 64. expand_arguments.h describes the
@@ -44,6 +45,7 @@ struct ring_layout {
     uint64_t sources_at;
     uint64_t cu_at;
     uint64_t chunks_at;
+    uint64_t values_at;
     uint64_t bytes; /* of the whole memory, at least 64 */
 };
 
@@ -58,14 +60,16 @@ struct slot {
     enum tokmap_status status; /* of filling; if it is not OK, only this and ring_error() are valid */
     uint64_t step;
     uint64_t first_row;
-    uint64_t count;                   /* rows that the batch has */
-    uint64_t valid;                   /* of them, rows that are not padding */
-    uint64_t excluded, excluded_rows; /* inputs of excluded documents, and rows without any other token */
-    uint64_t seq_len;                 /* of its rows */
-    uint64_t columns, row_tokens;     /* of what is a row to the backend, see struct form */
-    uint64_t trace;                   /* the sum of the hashes of its rows; 0 without a trace */
+    uint64_t count;                    /* rows that the batch has */
+    uint64_t valid;                    /* of them, rows that are not padding */
+    uint64_t excluded, excluded_rows;  /* inputs of excluded documents, and rows without any other token */
+    uint64_t counted, counted_in_step; /* targets that count, with options.counts */
+    uint64_t seq_len;                  /* of its rows */
+    uint64_t columns, row_tokens;      /* of what is a row to the backend, see struct form */
+    uint64_t trace;                    /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;
-    bool direct; /* its outputs were written while it was filled, and its rows were not */
+    bool direct;         /* its outputs were written while it was filled, and its rows were not */
+    bool values_written; /* so were its values */
     struct tokmap_cursor cursor;
     struct tokmap_place *places; /* one per row */
     const void **rows;           /* one per row, into memory */

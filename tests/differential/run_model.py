@@ -9,6 +9,7 @@ and makes each row token by token, so the two have nothing in common but the pag
 its datasets are lists: what the program wrote into the shards, and for synthetic ones the formula of RUN.md.
 """
 import argparse
+import array
 import os
 import random
 import re
@@ -119,10 +120,12 @@ class Node:
 
 class Data:
     """tokens, whether each begins a document, the bits of a mask (None: no shard has one), the documents as pairs of
-    first token and length, and the id that ends them (None: no id)."""
+    first token and length, the id that ends them (None: no id), and the values of each token (None of one without
+    any; no list: the dataset has none)."""
 
-    def __init__(self, tokens, documents, mask, width, eod):
+    def __init__(self, tokens, documents, mask, width, eod, values=None):
         self.tokens, self.documents, self.mask, self.width, self.eod = tokens, documents, mask, width, eod
+        self.values = values
         self.starts = [False] * len(tokens)
         for first, length in documents:
             if length:
@@ -132,7 +135,8 @@ class Data:
 
     def cut(self, first, end, documents):
         inside = [(max(at, first) - first, min(at + length, end) - max(at, first)) for at, length in documents]
-        return Data(self.tokens[first:end], inside, self.mask and self.mask[first:end], self.width, self.eod)
+        return Data(self.tokens[first:end], inside, self.mask and self.mask[first:end], self.width, self.eod,
+                    self.values and self.values[first:end])
 
     def part(self, suffix):
         unit, a, b, percent = re.fullmatch(r"(docs|tokens)=([\d.]+)\.\.([\d.]+?)(%?)", suffix).groups()
@@ -144,14 +148,15 @@ class Data:
 
 
 def joined(shards):
-    tokens, documents, mask = [], [], []
+    tokens, documents, mask, values = [], [], [], []
     for one in shards:
+        values += one.values
         documents += [(at + len(tokens), length) for at, length in one.documents]
         tokens = tokens + one.tokens
         mask += one.mask or [1] * len(one.tokens)
     ends = {one.eod for one in shards}
     return Data(tokens, documents, mask if any(one.mask for one in shards) else None, shards[0].width,
-                ends.pop() if len(ends) == 1 else None)
+                ends.pop() if len(ends) == 1 else None, values)
 
 
 def synthetic(name):
@@ -203,7 +208,20 @@ class World:
                 tokens += ids
                 if masked:
                     mask += bits
-        return Data(tokens, documents, mask, width, eod)
+        return Data(tokens, documents, mask, width, eod, self.values(name, choose, len(tokens)))
+
+    def values(self, name, choose, count):
+        """Three numbers and one number for each token, but in some shards not for all of them."""
+        holes = choose.choice((0, 0, .3))
+        values = [None if choose.random() < holes else
+                  ([choose.randrange(1, 65536) for _ in range(3)], choose.randrange(1, 256)) for _ in range(count)]
+        with tokmap.ValuesWriter(os.path.join(self.folder, name), [("v", "uint16", 3), ("w", "uint8", ())]) as writer:
+            for x in choose.sample(range(count), count):
+                if values[x]:
+                    three = memoryview(array.array("H", values[x][0])).cast("B").cast("H", (1, 3))
+                    writer.put_at(x, [three, array.array("B", [values[x][1]])])
+            writer.finish(holes=True)
+        return values
 
     def open(self, name):
         base, _, suffix = name.partition("#")
@@ -371,16 +389,17 @@ class Model:
         return sum(seq_len * batch for seq_len, batch, _, delivered, _ in self.steps[:step] if delivered)
 
     def row(self, step, number):
-        """The tokens of a row, as (id, begins a document, counts, is padding, is excluded), and the targets that were
-        scored."""
+        """The tokens of a row, as (id, begins a document, counts, is padding, is excluded), the targets that were
+        scored, and the number of each token in the dataset, or None."""
         seq_len, _, _, _, rows = self.steps[step]
         size, place = seq_len + self.lookahead, rows[number]
-        cells, scored = [], 0
+        cells, scored, xs = [], 0, []
         if place is not None:
             source, epoch, window = place
             data = source.data
 
             def cell(x, starts):
+                xs.append(x)
                 if self.excluded[source.name].get(x, 1 << 64) <= step:
                     return self.pad, starts, False, False, True
                 return data.tokens[x], starts, not data.mask or data.mask[x], False, False
@@ -389,6 +408,7 @@ class Model:
                 for first, count in source.plan[window]:
                     cells += [cell(x, x == first) for x in range(first, first + count)]
                     cells += [(self.pad, False, False, False, None)] * (-count % source.pad)
+                    xs += [None] * (-count % source.pad)
             else:
                 stride = self.stride or seq_len
                 moved = epoch and stride == seq_len and self.order[0] != "sequential" and not self.tail_pad
@@ -404,11 +424,23 @@ class Model:
                 scored = seq_len - stride if window else 0
         real = len(cells)
         cells += [(self.pad, i == real, False, True, False) for i in range(real, size)]
-        return cells, scored
+        return cells, scored, xs
+
+    def values(self, step, number):
+        """What the loader delivers of the values of a row: three numbers, one number, and whether there are any."""
+        seq_len, _, _, _, rows = self.steps[step]
+        cells, _, xs = self.row(step, number)
+        found = []
+        for j in range(seq_len):
+            x = xs[j + 1] if j + 1 < len(xs) else None
+            values = rows[number][0].data.values[x] if x is not None else None
+            shown = values and cells[j + 1][4] is not True and cells[j][4] is not True
+            found.append((*values, 1) if shown else ([0, 0, 0], 0, 0))
+        return found
 
     def fields(self, step, number, masked):
         """What the loader delivers of a row, by field."""
-        cells, scored = self.row(step, number)
+        cells, scored, _ = self.row(step, number)
         seq_len, ahead = self.steps[step][0], self.lookahead
         out = {"rows": [cell[0] for cell in cells], "position_ids": [], "document_ids": [], "targets": [],
                "loss_mask": [], "targets_ahead": [], "labels": []}
@@ -629,7 +661,7 @@ AHEAD = ("targets", "loss_mask", "targets_ahead")
 class Comparison:
     def __init__(self, world, choose):
         self.world, self.choose, self.rows, self.refused, self.excluding = world, choose, 0, 0, 0
-        self.continued = self.by_node = 0
+        self.continued = self.by_node = self.counting = self.with_values = 0
 
     def check(self, truth, what):
         if not truth:
@@ -757,6 +789,10 @@ class Comparison:
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
                    "balance": choose.choice((0, 0, 0, 1e-4, 0.03, 1)), "nodes": 0,
                    "fields": sorted(set(fields)) + (["cu_seqlens", "cu_seqlens_slice"] if documents else []), **slices}
+        counted = {"targets", "targets_ahead", "loss_mask", "labels"} & set(fields)
+        options["counts"] = bool(counted) and choose.random() < .5
+        if all(source.data.values for source in model.sources.values()) and choose.random() < .5:
+            options.update(choose.choice(({"values": "w v", "values_present": True}, {"values": "v"}, {"values": "w"})))
         if model.order[0] in ("blocks", "even") and choose.random() < .8:
             options["balance"] = 0
             options["nodes"] = choose.choice([n for n in range(1, world + 1) if world % n == 0][-2:])
@@ -782,6 +818,30 @@ class Comparison:
         for t in delivered:
             self.check(at[t] == (options["rank"] + 1) * steps[t][1] // world, f"step {t} ends at row {at[t]}")
 
+    def counted(self, model, step, number, options, columns=None):
+        """How many targets of a row count, or labels, if the loader has no targets."""
+        wanted = model.fields(step, number, True)
+        if {"targets", "targets_ahead", "loss_mask"} & set(options["fields"]):
+            return sum(wanted["loss_mask"][j] for j in columns or range(len(wanted["loss_mask"])))
+        return sum(wanted["labels"][j] != IGNORE for j in columns or range(len(wanted["labels"])))
+
+    def values(self, model, b, numbers, options):
+        kept = options["values"].split()
+        found = {name: b.values[name].tolist() if b.count else [] for name in kept}
+        present = {name: b.values_present[name].tolist() if b.count else [] for name in kept} \
+            if "values_present" in options else {}
+        for i, number in enumerate(numbers):
+            wanted = model.values(b.step, number)
+            if "context_world" in options:
+                wanted = [wanted[j] for j in model.columns(options["context_layout"], options["context_rank"],
+                                                           options["context_world"], b.step, number)]
+            for name in kept:
+                values = [each["vw".index(name)] for each in wanted]
+                self.check(found[name][i] == values, f"step {b.step} row {number} {name}\n{found[name][i]}\n{values}")
+                self.check(not present or present[name][i] == [each[2] for each in wanted],
+                           f"step {b.step} row {number} present {name}")
+            self.with_values += 1
+
     def slices(self, model):
         """Options of a loader that gets slices of the model's rows, or none if they cannot be cut."""
         found = [("contiguous", n) for n in (2, 3, 4, 8, 13)] + [("zigzag", n) for n in (2, 3, 4, 6)]
@@ -802,6 +862,17 @@ class Comparison:
         self.check(list(b.row_numbers) == numbers and (not numbers or b.first_row == numbers[0]),
                    f"step {b.step} rows {b.row_numbers}, {numbers}")
         at[b.step] += b.count
+        if "values" in options:
+            self.values(model, b, numbers, options)
+        if options["counts"]:
+            sliced = "context_world" in options
+            own = sum(self.counted(model, b.step, number, options, model.columns(
+                options["context_layout"], options["context_rank"], options["context_world"], b.step, number)
+                if sliced else None) for number in numbers)
+            total = sum(self.counted(model, b.step, number, options) for number in range(len(rows)))
+            self.check((b.counted, b.counted_in_step) == (own, total),
+                       f"step {b.step} rows {numbers}: {b.counted, b.counted_in_step} count, {own, total} {options}")
+            self.counting += 1
         ends = []
         arrays = [name for name in options["fields"] if name[:10] != "cu_seqlens" and b.count]
         mine = []
@@ -862,9 +933,11 @@ def main():
                 return 1
     if comparison.refused * 3 > given.count or comparison.rows < given.count or \
             comparison.excluding * 8 < given.count or comparison.continued * 20 < given.count or \
-            comparison.by_node * 100 < given.count:
+            comparison.by_node * 100 < given.count or comparison.counting < given.count or \
+            comparison.with_values < given.count:
         print(f"not ok - {comparison.refused} of {given.count} runs were refused, {comparison.rows} rows compared, "
-              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued, {comparison.by_node} had nodes")
+              f"{comparison.excluding} runs exclude documents, {comparison.continued} were continued, {comparison.by_node} had nodes, {comparison.counting} batches counts, "
+              f"{comparison.with_values} rows values")
         return 1
     print(f"ok - {given.count} runs, {comparison.rows} rows; {comparison.refused} were refused by both")
     return 0

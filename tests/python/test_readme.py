@@ -3,6 +3,7 @@
 made. The small GPT is killed and must resume with identical losses."""
 import json
 import math
+import math
 import os
 import re
 import signal
@@ -265,6 +266,15 @@ class Readme(unittest.TestCase):
         said = [self.finish(self.start("lightning", out, "1", steps)) for steps in ("5", "12")]
         self.assertEqual([re.findall(r"(?m)^step (\d+) ", each) for each in said],
                          [[str(step) for step in steps] for steps in (range(5), range(5, 12))])
+
+    @needs("numpy", "jax")
+    def test_jax(self):
+        """A table of zeros has the loss log(vocabulary), if the sum is divided by the right number; then the loss falls."""
+        said = re.findall(r"(?m)^step (\d+) loss (\S+)$", self.finish(self.start("jax", JAX_PLATFORMS="cpu")))
+        run = tokmap.Run(os.path.join(self.folder, "train.run"))
+        self.assertEqual([int(step) for step, _ in said], list(range(run.info.steps)))
+        self.assertAlmostEqual(float(said[0][1]), math.log(run.vocabulary), places=4)
+        self.assertLess(float(said[-1][1]), float(said[0][1]))
 
     @needs("torch", "transformers", "accelerate")
     def test_huggingface(self):

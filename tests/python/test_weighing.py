@@ -52,8 +52,8 @@ class Weighing(unittest.TestCase):
                        "validation val data/prose.val\nphase 0 prose 1 code 1\nsteps 9\n")
 
     def gradients(self, name, rows, rank=0, world=1, port=0):
-        """Runs a program as a rank, in this process, and returns, for each step of its optimizer, the gradients, those of
-        the mean over the targets of the step (None: not known), and the targets that count here."""
+        """Runs a program as a rank, in this process, and returns, for each step of its optimizer, the gradients, and those
+        of the mean over the targets of the step (None: not known)."""
         import torch
         from torch.optim import optimizer as hooks
         arguments, _, kind = PROGRAMS[name]
@@ -82,7 +82,7 @@ class Weighing(unittest.TestCase):
 
         def stepped(optimizer, *_):
             gradients = [each.grad.clone() for each in optimizer.param_groups[0]["params"]]
-            found.append((gradients, *self.wanted(kind, before, opened, len(found), said.getvalue())))
+            found.append((gradients, self.wanted(kind, before, opened, len(found), said.getvalue())))
             if len(found) == STEPS:
                 raise Enough
         before, said = [], io.StringIO()
@@ -96,19 +96,17 @@ class Weighing(unittest.TestCase):
 
     @staticmethod
     def wanted(kind, parameters, opened, step, said):
-        """The right gradients, of all rows of a step at once, and the targets of this rank that count. The loss of the last
-        step that the program has printed is compared."""
+        """The right gradients, of all rows of a step at once. The loss of the last step that the program has printed is
+        compared."""
         import torch
         from torch.nn.functional import cross_entropy, embedding, linear
         world = int(os.environ.get("WORLD_SIZE", 1))
         run, options = next(each for each in opened if each[1].get("rows") or "source_ids" in each[1].get("fields", ""))
         fields = options.get("fields", "inputs targets")
         mine = options | {"rows": 0, "resume": run.cursor(step)}
-        b = next(tokmap.Loader(run, **mine))
-        counted = int((b.targets != tokmap.IGNORE).sum())
         b = next(tokmap.Loader(run, **mine, rank=0, world=1))
         if kind is None:
-            return None, counted
+            return None
         copies = [each.requires_grad_() for each in parameters]
         logits = copies[0][b.inputs] if kind == "table" else linear(embedding(b.inputs, copies[0]), *copies[1:])
         loss = cross_entropy(logits.flatten(0, 1), b.targets.flatten())
@@ -119,7 +117,7 @@ class Weighing(unittest.TestCase):
         if printed and world == 1:
             assert abs(float(printed[-1][1]) - losses[step - 1]) < 1e-4, (said, losses)
         assert "targets" in fields
-        return [each.grad for each in copies], counted
+        return [each.grad for each in copies]
 
     def ranks(self, name, rows, world):
         """The gradients of all ranks, each in a child."""
@@ -135,8 +133,7 @@ class Weighing(unittest.TestCase):
                 try:
                     found = self.gradients(name, rows, rank, world, port)
                     with open(path, "wb") as file:
-                        lists = [[[each.tolist() for each in some or ()] for some in step[:2]] for step in found]
-                        pickle.dump([[*some, step[2]] for some, step in zip(lists, found)], file)
+                        pickle.dump([[[each.tolist() for each in some or ()] for some in step] for step in found], file)
                     status = 0
                 except BaseException:
                     traceback.print_exc()
@@ -156,9 +153,8 @@ class Weighing(unittest.TestCase):
         found = self.ranks(name, rows, world)
         for step in range(STEPS if PROGRAMS[name][1] or world == 1 else 1):
             each = [[torch.tensor(one) for one in rank[step][0]] for rank in found]
-            counts = [rank[step][2] for rank in found]
-            if not PROGRAMS[name][1]:  # ranks of a program that does not combine them: each has the mean of its own
-                each = [[sum(one * count for one, count in zip(some, counts)) / sum(counts) for some in zip(*each)]]
+            if not PROGRAMS[name][1]:  # ranks of a program that does not combine them: each has its part of the mean
+                each = [[sum(some) for some in zip(*each)]]
             wanted = [torch.tensor(one) for one in found[0][step][1]] or (first or [each[0]] * STEPS)[step]
             for mine in each:
                 for one, right in zip(mine, wanted):

@@ -32,11 +32,13 @@ QUERY = os.environ.get("RANKS_QUERY", "block=1M")
 
 
 def digests(batch):
-    """A digest of each row of a batch, by its number in the global batch."""
+    """A digest of each row of a batch, by its number in the global batch, with how many targets of the step count."""
     views = [view.memoryview().cast("B") for view in (batch.inputs, batch.targets)]
-    size = len(views[0]) // len(batch.row_numbers)
-    return {str(number): hashlib.blake2b(b"".join(view[i * size:(i + 1) * size] for view in views),
-                                         digest_size=8).hexdigest() for i, number in enumerate(batch.row_numbers)}
+    size, digests_of = len(views[0]) // len(batch.row_numbers), {}
+    for i, number in enumerate(batch.row_numbers):
+        row = b"".join(view[i * size:(i + 1) * size] for view in views)
+        digests_of[str(number)] = f"{hashlib.blake2b(row, digest_size=8).hexdigest()} of {batch.counted_in_step}"
+    return digests_of
 
 
 # A rank: it writes, for each step, its rows and how it would continue in one line. It does not import this module,
@@ -51,7 +53,7 @@ state = json.loads(sys.argv[6])
 out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 write = lambda line: os.write(out, (json.dumps(line) + "\\n").encode())
 try:
-    with tokmap.Run(run).loader(rank=rank, world=world, threads=rank % 2, mask_targets=True,
+    with tokmap.Run(run).loader(rank=rank, world=world, threads=rank % 2, mask_targets=True, counts=True,
                                 framework="dlpack") as loader:
         if state:
             loader.load_state_dict(state)
@@ -199,7 +201,8 @@ class Ranks:
         self.environment = self.server.environment
         self.ranks, self.truth, self.delivered, self.errors, self.rows = [], [], {}, [], 0
         local = self.write_run("local.run", {name: os.path.join(self.top, path) for name, path in names.items()})
-        with tokmap.Run(local).loader(rank=0, world=1, mask_targets=True, framework="dlpack") as loader:
+        with tokmap.Run(local).loader(rank=0, world=1, mask_targets=True, counts=True,
+                                      framework="dlpack") as loader:
             for batch in loader:
                 if batch.step == len(self.truth):
                     self.truth.append({})

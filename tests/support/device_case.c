@@ -16,7 +16,9 @@
 #include "scratch.h"
 #include "software_driver.h"
 
-#define FIELDS 11
+#define FIELDS 13
+#define ASKED_VALUES (1u << 30) /* beside the bits of fields */
+#define ASKED_PRESENT (1u << 31)
 #define FILL 0xee /* bytes of the outputs before a batch is written */
 #define SETS_MOST 16
 #define STREAMS_MOST 4
@@ -116,9 +118,9 @@ struct running {
     uint64_t state;
 };
 
-static const char *const field_names[FIELDS] = {"inputs",       "targets",    "position_ids",    "rows",
-                                                "document_ids", "loss_mask",  "cu_seqlens",      "targets_ahead",
-                                                "labels",       "source_ids", "cu_seqlens_slice"};
+static const char *const field_names[FIELDS] = {
+    "inputs", "targets",    "position_ids",     "rows",   "document_ids",  "loss_mask", "cu_seqlens", "targets_ahead",
+    "labels", "source_ids", "cu_seqlens_slice", "values", "values_present"};
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -154,7 +156,9 @@ static void point(struct outputs *outputs, enum tokmap_id_type type, uint64_t sh
                                        .targets_ahead = at[7],
                                        .labels = at[8],
                                        .source_ids = at[9],
-                                       .cu_seqlens_slice = (int32_t *)at[10]};
+                                       .cu_seqlens_slice = (int32_t *)at[10],
+                                       .values = {at[11]},
+                                       .values_present = {at[12]}};
 }
 
 static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
@@ -168,15 +172,20 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
         return failed(running, "tokmap_run_info failed");
     uint64_t cells = tokmap_loader_elements(running->host_loader) * element;
     uint64_t raw = rows * (info.seq_len_most + info.lookahead) * 4;
-    const uint64_t bytes[FIELDS] = {cells, cells,          cells, raw, cells, cells, cu * 4, cells * info.lookahead,
-                                    cells, rows * element, cu * 4};
-    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,         TOKMAP_POSITION_IDS,
-                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS,    TOKMAP_LOSS_MASK,
-                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD,   TOKMAP_LABELS,
-                                          TOKMAP_SOURCE_IDS, TOKMAP_CU_SEQLENS_SLICE};
+    const uint64_t elements = cells / element;
+    const uint64_t bytes[FIELDS] = {cells,   cells,          cells,  raw,
+                                    cells,   cells,          cu * 4, cells * info.lookahead,
+                                    cells,   rows * element, cu * 4, elements * DEVICE_CASE_VALUES,
+                                    elements};
+    static const uint32_t bits[FIELDS] = {
+        TOKMAP_INPUTS,           TOKMAP_TARGETS,    TOKMAP_POSITION_IDS,  TOKMAP_ROWS,   TOKMAP_DOCUMENT_IDS,
+        TOKMAP_LOSS_MASK,        TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD, TOKMAP_LABELS, TOKMAP_SOURCE_IDS,
+        TOKMAP_CU_SEQLENS_SLICE, ASKED_VALUES,      ASKED_PRESENT};
+    const uint32_t asked = test->options.fields | (test->options.values ? ASKED_VALUES : 0) |
+                           (test->options.values_present ? ASKED_PRESENT : 0);
     for (unsigned i = 0; i < FIELDS; i++) {
         void *memory = NULL;
-        if (!(test->options.fields & bits[i]))
+        if (!(asked & bits[i]))
             continue;
         outputs->bytes[i] = bytes[i];
         if (!on_device)
@@ -451,6 +460,28 @@ static unsigned choose_slices(struct device_case *test, uint64_t seed)
     return test->options.context_layout == TOKMAP_CONTEXT_ZIGZAG ? 2 * world : world;
 }
 
+void device_case_give_values(const char *dataset)
+{
+    struct tokmap_dataset *opened;
+    struct tokmap_values_writer *writer;
+    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
+    struct tokmap_values_options options = TOKMAP_VALUES_OPTIONS_INIT;
+    assert_int_equal(tokmap_dataset_open(&opened, dataset, NULL, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_dataset_info(opened, &info), TOKMAP_OK);
+    uint8_t *bytes = malloc(info.tokens * DEVICE_CASE_VALUES);
+    const void *const values[] = {bytes};
+    assert_non_null(bytes);
+    for (uint64_t i = 0; i < info.tokens * DEVICE_CASE_VALUES; i++)
+        bytes[i] = (uint8_t)(1 + i * 131 % 251);
+    assert_int_equal(tokmap_values_open(&writer, opened, "v:u8[3]", NULL, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_values_put_at(writer, 0, info.tokens - 300, values, NULL), TOKMAP_OK);
+    options.holes = 1;
+    assert_int_equal(tokmap_values_finish(writer, &options, NULL, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_values_close(writer, NULL), TOKMAP_OK);
+    tokmap_dataset_close(opened);
+    free(bytes);
+}
+
 void device_case_random(struct device_case *test, uint64_t seed, const char *narrow, const char *wide, char text[400])
 {
     static const unsigned lengths[] = {1, 2, 3, 5, 31, 63, 64, 65, 100, 127, 128, 129, 333, 1000};
@@ -476,6 +507,8 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     if (!lookahead)
         test->options.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK);
     test->options.mask_targets = (test->options.fields & TOKMAP_TARGETS) && random_below(&state, 2);
+    test->options.values = seed % 3 == 1 ? "v" : NULL;
+    test->options.values_present = seed % 3 == 1 && seed % 2;
     test->type = random_below(&state, 2) ? TOKMAP_ID_I64 : TOKMAP_ID_I32;
     test->ahead = 1 + (unsigned)random_below(&state, 6);
     test->streams = (unsigned)random_below(&state, 4);
@@ -517,6 +550,8 @@ void device_case_whole(struct device_case *test, uint64_t seed)
     static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
     char ignored[400];
     device_case_random(test, seed, "narrow.list", "wide.list", ignored);
+    test->options.values = NULL;
+    test->options.values_present = 0;
     test->options.context_rank = defaults.context_rank;
     test->options.context_world = defaults.context_world;
 }

@@ -45,6 +45,9 @@ struct device_case {
 
 /* Runs a case until the run ends or `limit` is reached, and reports what it finds in test->failure. Any thread. */
 void device_case_run(struct device_case *test);
+/* Gives a dataset the values that some of them deliver: most of its tokens have DEVICE_CASE_VALUES bytes. */
+#define DEVICE_CASE_VALUES 3
+void device_case_give_values(const char *dataset);
 /* Makes a pseudo-random case over one of two datasets, `narrow` (16-bit tokens) and `wide` (32-bit), and writes the
  * text of its run. */
 void device_case_random(struct device_case *test, uint64_t seed, const char *narrow, const char *wide, char text[400]);

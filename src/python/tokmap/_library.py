@@ -196,17 +196,24 @@ class LoaderOptions(Structure):
     _fields_ = members("size rank world resume:text rows fields:u32 mask_targets:u32 device:text threads:u32 "
                        "read_ahead:u32 ring_bytes io_threads:u32 drop_behind:u32 trust_files:u32 alarm_percent:u32 "
                        "alarm_calls:u32 deadline_ns trace:text alarm alarm_user:at event event_user:at balance:double "
-                       "context_rank context_world context_layout:u32 nodes", alarm=ALARM, event=EVENT)
+                       "context_rank context_world context_layout:u32 nodes counts:u32 values_present:u32 values:text",
+                       alarm=ALARM, event=EVENT)
 
 
 class Out(Structure):
     _fields_ = members("size type:int inputs:at targets:at labels:at targets_ahead:at position_ids:at "
-                       "document_ids:at loss_mask:at rows:at cu_seqlens:at source_ids:at cu_seqlens_slice:at")
+                       "document_ids:at loss_mask:at rows:at cu_seqlens:at source_ids:at cu_seqlens_slice:at " +
+                       " ".join(f"{name}{k}:at" for name in ("values", "values_present") for k in range(8)))
+
+
+class ValuesInfo(Structure):
+    _fields_ = members("size name:text element:text dimensions:u32 shape bytes", shape=c_uint64 * 4)
 
 
 class Batch(Structure):
     _fields_ = members("size step first_row count real_rows seq_len tokens last_in_step:int width:u32 row_tokens "
-                       "rows:at places:at documents max_seqlen cursor columns max_seqlen_slice", cursor=Cursor)
+                       "rows:at places:at documents max_seqlen cursor columns max_seqlen_slice counted counted_in_step",
+                       cursor=Cursor)
 
 
 class Stats(Structure):
@@ -262,7 +269,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {name: types for typ
                                "tokmap_values_finish",
     (c_int, (_P, _P, c_char_p, _P, _P)): "tokmap_values_open",
     (c_int, (_P, _P, _P, c_char_p, _P, _P)): "tokmap_values_put",
-    (c_int, (_P, c_uint64, _P)): "tokmap_run_source tokmap_run_phase tokmap_loader_source_stats",
+    (c_int, (_P, c_uint64, _P)): "tokmap_run_source tokmap_run_phase tokmap_loader_source_stats tokmap_loader_values",
     (c_uint64, (_P, c_uint64)): "tokmap_run_phase_at tokmap_run_rows tokmap_run_real_rows",
     (c_int, (_P, c_uint64, c_uint64, _P)): "tokmap_run_share tokmap_run_drawn tokmap_loader_repartition",
     (c_uint64, (_P, c_uint64, c_uint64)): "tokmap_run_excluded",

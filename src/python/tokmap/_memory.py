@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # as in typing, which importing this package does not imp
 if TYPE_CHECKING:
     from typing import Any
 
-_KINDS = {**dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint")}
+_KINDS = {**dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"), **dict.fromkeys("efd", "float")}
 _CODES = {"bool": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H",
           "uint32": "I", "uint64": "Q"}
 _WANTED = "a list of whole numbers, an array.array, a NumPy array or torch tensor of integers, or another buffer"

@@ -253,7 +253,8 @@ class NumpyArrays(Arrays):
         self._seen = {}
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:
-        count, new, dtype = _bytes(shape, code), self._numpy.ndarray, self._numpy.dtype(code)
+        count, new = _bytes(shape, code), self._numpy.ndarray
+        dtype = self._numpy.dtype("uint16" if code == "bfloat16" else code)
         if count < _REUSED_BYTES:
             return self._maker(partial(self._numpy.empty, shape, dtype))
         take = block_pool(count)
@@ -307,8 +308,8 @@ class TorchArrays(Arrays):
     def _dtype(self, code: str) -> torch.dtype:
         found: torch.dtype | None = getattr(self._torch, code, None)
         if found is None:
-            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows in this run: "
-                              f"use NumPy")
+            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows, or of values, in "
+                              f"this run: use NumPy")
         return found
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:

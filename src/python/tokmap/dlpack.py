@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from typing import Any, SupportsIndex, overload
 
 CPU, CUDA = 1, 2
-BYTES = {"int32": 4, "int64": 8, "uint16": 2, "uint32": 4}
-_FORMATS = {"int32": "i", "int64": "q", "uint16": "H", "uint32": "I"}
+BYTES = {"int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "float16": 2, "bfloat16": 2, "float32": 4}
+_FORMATS = {"int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "float16": "e", "bfloat16": "H",
+            "float32": "f"}
+_CODES = {"i": 0, "u": 1, "f": 2, "b": 4}  # of DLPack, by the first letter
 
 
 class _Device(Structure):
@@ -146,7 +148,7 @@ def _capsule(array: Array, versioned: bool) -> object:
     tensor.data = array.address
     tensor.device.type, tensor.device.number = array.__dlpack_device__()
     tensor.dimensions = dimensions
-    tensor.type.code = 1 if array.dtype[0] == "u" else 0
+    tensor.type.code = _CODES[array.dtype[0]]
     tensor.type.bits, tensor.type.lanes = 8 * BYTES[array.dtype], 1
     tensor.shape, tensor.strides = export.shape, export.strides
     managed.context, managed.deleter = addressof(export.deleted), _DELETERS[versioned]
@@ -158,7 +160,7 @@ def _capsule(array: Array, versioned: bool) -> object:
 
 
 class Array:
-    """A C-contiguous array of integers on the host or on a GPU, which keeps its memory alive.
+    """A C-contiguous array of numbers on the host or on a GPU, which keeps its memory alive.
 
     torch.from_dlpack(a), cupy.from_dlpack(a), jax.dlpack.from_dlpack(a), and numpy.from_dlpack(a) take it without a
     copy.
@@ -166,7 +168,9 @@ class Array:
     Rows are arrays over the same memory. The elements of an array of one dimension are ints: a[0] and list(a) are what
     users of NumPy expect, and wait for the GPU. Every element of any array: tolist().
 
-    address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16" or "uint32"
+    address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16", or "uint32";
+                            of values also "uint8", "float16", "float32", or "bfloat16", whose elements are ints of 16
+                            bits to Python, and have no name in __array_interface__
     device                  "cpu" or "cuda:N"
     stream                  the handle of the CUDA stream that writes it, 0 for the default stream
     """
@@ -275,7 +279,9 @@ class Array:
                 "strides": None, "stream": self.stream or 1}
 
     def _typestr(self) -> str:
-        return f"<{'u' if self.dtype[0] == 'u' else 'i'}{BYTES[self.dtype]}"
+        if self.dtype == "bfloat16":
+            raise AttributeError("arrays of bfloat16 have no __array_interface__: use from_dlpack(), or memoryview()")
+        return f"<{self.dtype[0]}{BYTES[self.dtype]}"
 
     def _share(self, stream: int | None) -> None:
         """Records that the memory may be used on a stream (None: an unknown one). If that is not the stream on which

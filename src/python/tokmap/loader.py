@@ -15,7 +15,8 @@ from .arrays import choose
 from .errors import ArgumentError, error_of
 from .handles import LoaderHandle, new
 from .opened_run import OpenedRun, Place, Shown, cursor_of_state, cursor_text, state_of_cursor
-from .reader import TOKEN_FIELDS, _SETTLES, Reader, exclusive, exiting, field_bits, parse_fields
+from .reader import (TOKEN_FIELDS, _SETTLES, Reader, exclusive, exiting, field_bits, parse_fields, parse_values,
+                     values_of)
 from .records import NamedTuple
 from .tokenizer import Tokenizer
 
@@ -154,7 +155,8 @@ class LoaderDevice(NamedTuple):
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
 _WAIT_NS = c_uint64(50_000_000)
-_BATCH_BYTES = sizeof(c.Batch)
+#: A batch without counts has a smaller struct: its size says whether the library has counted.
+_BATCH_BYTES, _UNCOUNTED_BYTES = sizeof(c.Batch), c.Batch.counted.offset
 
 
 def _deadline_ns(seconds: float | None) -> int:
@@ -190,6 +192,18 @@ def _balance(q: float) -> float:
                             f"returns") from None
 
 
+class Values(dict[str, "AnyArray"] if TYPE_CHECKING else dict):
+    """The values of a batch by name: b.values["teacher"]. Called, the arrays of its fields, as those of a dict."""
+    _batch: Batch | None = None
+
+    def __call__(self) -> list[AnyArray]:
+        return [] if self._batch is None else [getattr(self._batch, name) for name in self._batch._fields]
+
+    def __missing__(self, name: str) -> AnyArray:
+        raise KeyError(f"{name!r} is not one of the batch's values: pass values=\"{' '.join((*self, str(name)))}\" to "
+                       f"loader()")
+
+
 class Batch:
     """What one call of next() delivered. The arrays belong to the caller and never change.
 
@@ -219,10 +233,17 @@ class Batch:
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
 
+    counted          with counts=True, how many targets of this batch count (labels, if the batch has no targets)
+    counted_in_step  and how many of all batches of all ranks of the step; the same on every rank. The loss of a batch
+                     is its sum divided by it: the losses of all batches of all ranks then add up to the step's mean
     share            count / run.rows(step): what a loss averaged over these rows weighs in the step, where every target
-                     counts. Where some are masked (mask_targets, padding), their number differs between rows: add up
-                     the sums of the losses, and divide by the targets of the step that count, on all ranks
+                     counts. Where some do not, use counted_in_step
     places           for each row, the Place that says which window it holds
+    values           values["teacher"] is an array [count, columns, ...] of values beside the tokens, of a loader with
+                     values="teacher": those of the targets, whether these count or not; zeros where there are none, in
+                     padding, and where the run excludes documents. bfloat16 is torch's, and uint16 in NumPy
+    values_present   with values_present=True, values_present["teacher"] is uint8 [count, columns]: 1 where there are
+                     values
 
     The fields that the loader was opened with, in the order in which they were named, are what a batch unpacks to
     (inputs, targets = batch), and what batch["inputs"], dict(batch), and model(**batch) find by name.
@@ -230,7 +251,8 @@ class Batch:
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
                  "targets_ahead", "labels", "source_ids", "documents", "max_seqlen", "step", "first_row",
                  "row_numbers", "count", "real_rows", "seq_len", "last_in_step", "cu_seqlens_slice", "columns",
-                 "max_seqlen_slice", "_run", "_fields", "_found")
+                 "max_seqlen_slice", "counted", "counted_in_step", "_run", "_fields", "_found", "_values",
+                 "values_present")
 
     inputs: AnyArray
     targets: AnyArray
@@ -254,9 +276,13 @@ class Batch:
     cu_seqlens_slice: AnyArray
     columns: int
     max_seqlen_slice: int
+    counted: int
+    counted_in_step: int
     _run: OpenedRun
     _fields: tuple[str, ...]
     _found: c.Batch
+    _values: Mapping[str, AnyArray]
+    values_present: Mapping[str, AnyArray]
 
     if not TYPE_CHECKING:
         def __getattr__(self, name: str) -> object:
@@ -269,6 +295,12 @@ class Batch:
             if field in c.FIELDS and field not in self._fields:
                 raise AttributeError(f"the batch has no {name}, because its loader was opened without that field: pass "
                                      f"fields=\"{' '.join((*self._fields, field))}\"")
+            if name == "values_present":
+                raise AttributeError("the batch has no values_present, because its loader was opened without: pass "
+                                     "values_present=True to loader()")
+            if name in _COUNTS and self._found.size < _BATCH_BYTES:
+                raise AttributeError(f"the batch has no {name}, because its loader was opened without counts: pass "
+                                     f"counts=True to loader()")
             if name == "row_numbers":
                 value: object = range(self.first_row, self.first_row + self.count)
             else:
@@ -292,14 +324,18 @@ class Batch:
         return getattr(self, name)
 
     def __iter__(self) -> Iterator[AnyArray]:
-        return iter(self.values())
+        return iter([getattr(self, name) for name in self._fields])
 
     def __contains__(self, name: object) -> bool:
         return name in self._fields
 
-    def values(self) -> list[AnyArray]:
-        """The arrays of the fields."""
-        return [getattr(self, name) for name in self._fields]
+    @property
+    def values(self) -> Values:
+        """The values by name: see above. values() are the arrays of the fields."""
+        found = Values(getattr(self, "_values", ()))
+        found._batch = self
+        return found
+
 
     def items(self) -> list[tuple[str, AnyArray]]:
         """The fields as pairs of name and array."""
@@ -389,6 +425,10 @@ class Batch:
                 setattr(moved, name, getattr(self, name))
         for name in self._fields:
             setattr(moved, name, getattr(self, name).to(device, non_blocking=non_blocking))
+        for name in ("_values", "values_present"):
+            if hasattr(self, name):
+                setattr(moved, name, {what: array.to(device, non_blocking=non_blocking)
+                                      for what, array in getattr(self, name).items()})
         return moved
 
     def _rows_text(self) -> str:
@@ -410,6 +450,7 @@ class Batch:
 
 _OF_FIELD = {"documents": "cu_seqlens", "max_seqlen": "cu_seqlens", "max_seqlen_slice": "cu_seqlens_slice"}
 _CU_SEQLENS = ("cu_seqlens", "cu_seqlens_slice")
+_COUNTS = ("counted", "counted_in_step")
 #: The members of Batch that it reads when somebody asks for them.
 _LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
 
@@ -418,7 +459,7 @@ _LATER = frozenset(name for name in Batch.__slots__ if name[0] != "_")
 #: changes there, and others.
 _PLACE = ("rank", "world", "nodes", "context_rank", "context_world")
 _KEPT = ("rows", "balance", "mask_targets", "threads", "ring_bytes", "read_ahead", "trust_files", "drop_behind",
-         "io_threads", "alarm_percent", "alarm_calls")
+         "io_threads", "alarm_percent", "alarm_calls", "counts", "values_present")
 
 
 class Loader(Reader):
@@ -452,6 +493,10 @@ class Loader(Reader):
                    is named or the program has imported torch, NumPy if not
     mask_targets   True: a target that does not count, as one in another document than its input, is tokmap.IGNORE
                    (-100). With inputs alone: the program knows which of them count
+    counts         True: batches have counted and counted_in_step, by which a step's loss is divided. Every rank
+                   computes them by itself
+    values         names of values beside the tokens, in a text or a sequence, for b.values: see tokmap.ValuesWriter
+    values_present True: b.values_present says which tokens have values
     resume         a state_dict(), or the text of a cursor, to start from; it may come from any world size and any rows
     threads        1: a producer thread works ahead; 0: next() does the work itself
     ring_bytes, read_ahead, trust_files, drop_behind, io_threads
@@ -510,12 +555,13 @@ class Loader(Reader):
                  range_push: Callable[[str], object] | None = None,
                  range_pop: Callable[[], object] | None = None, context_rank: int | None = None, context_world: int = 1,
                  context_layout: Layout = "contiguous", mesh: Any = None, data: str | Sequence[str] | None = None,
-                 context: str | None = None) -> None:
+                 context: str | None = None, counts: bool = False,
+                 values: str | Sequence[str] | None = None, values_present: bool = False) -> None:
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
         self._query_lock, self._in_query, self._moving = RLock(), False, False
         self._arrays, code, device_name = choose(framework, dtype, device)
-        self.fields = parse_fields(fields)
+        self.fields, self._value_names = parse_fields(fields), parse_values(values)
         self._part, slice_ = launcher.of_mesh(mesh, data, context, rank, world, context_rank, context_world)
         layout = c.choice(context_layout, c.LAYOUTS, "context_layout")
         self.device = device_name
@@ -529,11 +575,14 @@ class Loader(Reader):
             trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
             alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
             alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1), balance=_balance(balance),
-            context_rank=slice_.rank, context_world=slice_.world, context_layout=layout, nodes=c.number(nodes, "nodes"))
+            context_rank=slice_.rank, context_world=slice_.world, context_layout=layout, nodes=c.number(nodes, "nodes"),
+            counts=bool(counts), values_present=bool(values_present),
+            values=c.text_argument(" ".join(self._value_names), "values") if self._value_names else None)
+        self._batch_bytes = _BATCH_BYTES if counts else _UNCOUNTED_BYTES
         self._set_hooks(alarm, range_push, range_pop)
         self._arguments: dict[str, Any] = {"fields": self.fields, "dtype": code, "device": device_name,
                                            "framework": self._arrays.name, "deadline": deadline,
-                                           "context_layout": context_layout}
+                                           "context_layout": context_layout, "values": self._value_names}
         # A trace has one writer, so a pickled loader does not take it along.
         self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
                                                                ("range_pop", range_pop)) if hook is not None)
@@ -549,7 +598,7 @@ class Loader(Reader):
         self._ended = False  # whether next() has reported the end of the run
         self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
-        self._out_pointer = byref(self._out) if self.fields else None
+        self._out_pointer = byref(self._out) if self.fields or self._value_names else None
         self._works_ahead, self._on_device = self._options.threads != 0, device_name != "cpu"
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
         self._code = code
@@ -643,8 +692,12 @@ class Loader(Reader):
                 shapes["rows"] = (rows, seq_len + lookahead), "uint16" if width == 2 else "uint32"
             for name in _CU_SEQLENS:
                 shapes[name] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
-            known = [(name, *shapes[name]) for name in self.fields], \
-                [(name, self._arrays.maker(*shapes[name])) for name in self.fields]
+            wanted = [(name, *shapes[name]) for name in self.fields]
+            arrays = list(enumerate(values_of(self._handle, self._value_names)))
+            wanted += [(f"values{k}", (rows, columns, *shape), dtype) for k, (_, shape, dtype) in arrays]
+            if self._options.values_present:
+                wanted += [(f"values_present{k}", (rows, columns), "uint8") for k, _ in arrays]
+            known = wanted, [(name, self._arrays.maker(shape, dtype)) for name, shape, dtype in wanted]
             if len(self._known_makers) < 64:  # of a run with many lengths, not all are kept
                 self._known_makers[rows, seq_len] = known
         self._shapes: list[tuple[str, tuple[int, ...], str]] = known[0]
@@ -741,7 +794,7 @@ class Loader(Reader):
                 arrays.order(written, stream)
         # The library sets row_tokens: until then the call has not delivered. The struct is a new one, because a call
         # that fails clears it, the state needs the previous one, and batches read theirs later.
-        found = c.Batch(_BATCH_BYTES)
+        found = c.Batch(self._batch_bytes)
         self._pending = found, written, out is not None, stream
         status = lib.tokmap_loader_next(handle, self._out_pointer, c_void_p(stream) if stream else None, byref(found),
                                         self._error_pointer)
@@ -770,8 +823,16 @@ class Loader(Reader):
         whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
             setattr(batch, name, array if whole or name in _CU_SEQLENS else array[:count])
+        if self._value_names:
+            self._set_values(batch, [array if whole else array[:count] for array in written[len(self.fields):]])
         self._last_ns = monotonic_ns()
         return batch, found
+
+    def _set_values(self, batch: Batch, arrays: list[AnyArray]) -> None:
+        names = self._value_names
+        batch._values = dict(zip(names, arrays))
+        if self._options.values_present:
+            batch.values_present = dict(zip(names, arrays[len(names):]))
 
     def _unsettled(self) -> ArgumentError:
         return ArgumentError("an exception, such as that of Ctrl-C, ended load_state_dict(), rewind(), repartition(), "
@@ -795,13 +856,25 @@ class Loader(Reader):
             raise self._unsettled()
         if self._phase_end is not None and self._next_step() >= self._phase_end:
             self._enter_phase()
-        return {name: make()[0] for name, make in self._makers}
+        made = [make()[0] for _, make in self._makers]
+        found: dict[str, Any] = dict(zip(self.fields, made))
+        for kind, arrays in zip(self._kinds, (made[len(self.fields):], made[len(self.fields) + len(self._value_names):])):
+            found[kind] = dict(zip(self._value_names, arrays))
+        return found
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        """The members of out, or of a batch, that have an array for each name of values."""
+        return () if not self._value_names else ("values", "values_present")[:1 + self._options.values_present]
 
     def _arrays_of(self, out: Any) -> list[AnyArray]:
         """The caller's arrays, in the order of the fields. Every call checks them, because the caller may have changed
         their shape or memory since the last one."""
-        found = list(map(out.get, self.fields)) if isinstance(out, dict) else \
-            [getattr(out, name, None) for name in self.fields]
+        names = (*self.fields, *self._kinds)
+        given = list(map(out.get, names)) if isinstance(out, dict) else [getattr(out, name, None) for name in names]
+        found = given[:len(self.fields)]
+        for arrays in given[len(self.fields):]:
+            found += [(arrays or {}).get(name) for name in self._value_names]
         for array in found:
             if array is None:
                 name, shape, _ = next(wanted for wanted, one in zip(self._shapes, found) if one is None)

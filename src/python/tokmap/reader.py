@@ -7,10 +7,12 @@ import atexit
 import os
 import weakref
 from _thread import RLock, get_ident
+from ctypes import byref, sizeof
 from functools import wraps
 from time import sleep
 
 from . import _library as c
+from ._library import check, lib
 from .errors import ArgumentError
 from .handles import LoaderHandle, drop_handle
 from .opened_run import OpenedRun
@@ -45,6 +47,24 @@ def field_bits(names: Iterable[str]) -> int:
     for name in names:
         bits |= c.FIELDS[name]
     return bits
+
+
+#: The elements of values, and the dtypes of their arrays.
+_ELEMENTS = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+
+
+def parse_values(values: str | Iterable[str] | None) -> tuple[str, ...]:
+    """The names in a text such as "teacher_ids teacher", or in a sequence of names."""
+    return tuple((values or "").replace(",", " ").split() if values is None or isinstance(values, str) else values)
+
+
+def values_of(handle: LoaderHandle, names: Iterable[str]) -> list[tuple[str, tuple[int, ...], str]]:
+    """The name of each array of values, the shape of what a token has, and its dtype."""
+    found, arrays = c.ValuesInfo(sizeof(c.ValuesInfo)), []
+    for k, name in enumerate(names):
+        check(lib.tokmap_loader_values(handle, k, byref(found)))
+        arrays.append((name, tuple(found.shape[:found.dimensions]), _ELEMENTS[found.element.decode()]))
+    return arrays
 
 
 #: Seconds between two looks at a thread that is in the last instructions of next().

@@ -5,15 +5,17 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from ctypes import byref, c_uint64, sizeof
+from math import prod
 
 from . import _library as c
 from . import launcher
 from ._library import check, lib
 from .arrays import choose
+from .dlpack import BYTES
 from .errors import ArgumentError, error_of
 from .handles import LoaderHandle, new
 from .opened_run import OpenedRun
-from .reader import TOKEN_FIELDS, Reader, exclusive, field_bits, parse_fields
+from .reader import TOKEN_FIELDS, Reader, exclusive, field_bits, parse_fields, parse_values, values_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -101,6 +103,8 @@ class RunDataset(Rows):
     mask_targets   True: a target that does not count, as one in another document than its input, is tokmap.IGNORE
                    (-100). With inputs alone: the program knows which of them count
     trust_files      True: ids are not compared with the vocabulary
+    values         names of values beside the tokens, in a text or a sequence: ds[i]["teacher"] is an array
+                   [seq_len, ...], as b.values["teacher"][i] of a loader is
 
     Pickling stores the run's description, in less than 4 KiB; a worker process opens the files again. Any thread may
     use the dataset, and so may a child after fork().
@@ -110,7 +114,8 @@ class RunDataset(Rows):
 
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None,
                  fields: Fields = "inputs targets", dtype: DType | None = None,
-                 framework: Framework | None = None, mask_targets: bool = False, trust_files: bool = False) -> None:
+                 framework: Framework | None = None, mask_targets: bool = False, trust_files: bool = False,
+                 values: str | Sequence[str] | None = None) -> None:
         super().__init__(run)
         part, batch = launcher.of_dataset(rank, world), run.info.batch
         for phase in run._shapes():
@@ -132,11 +137,15 @@ class RunDataset(Rows):
                 raise ArgumentError(f"fields contains {name}, which a dataset of rows does not have: use any of "
                                     f"{', '.join(TOKEN_FIELDS)}")
         self._arrays, self._code, _ = choose(framework, dtype, None)
+        names = parse_values(values)
+        for name in names:
+            if name in c.FIELDS:
+                raise ArgumentError(f"values contains {name!r}, which is also the name of a field of a row")
         self._arguments = {"rank": self.rank, "world": self.world, "fields": self.fields, "dtype": self._code,
                            "framework": self._arrays.name, "mask_targets": bool(mask_targets),
-                           "trust_files": bool(trust_files)}
+                           "trust_files": bool(trust_files), "values": names}
         self._starts, self._spans = _delivered_spans(run, self._part)
-        self._made: tuple[int, Maker] = -1, lambda: (None, 0)
+        self._made: tuple[int, list[tuple[str, str, Maker]]] = -1, []
         self._open_reader()
 
     def _open_reader(self) -> None:
@@ -146,14 +155,17 @@ class RunDataset(Rows):
         options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, context_world=1,
                                   rows=min(self._ROWS, info.batch), fields=field_bits(self.fields),
                                   trust_files=self._arguments["trust_files"],
-                                  mask_targets=self._arguments["mask_targets"])
+                                  mask_targets=self._arguments["mask_targets"],
+                                  values=" ".join(self._arguments["values"]).encode() or None)
         check(lib.tokmap_loader_open(byref(handle), run, byref(options), byref(error)), error)
         self._rows_at_once: int = lib.tokmap_loader_rows(handle)
         self._step, self._row = (c_uint64 * self._rows_at_once)(), (c_uint64 * self._rows_at_once)()
         self._out, self._error = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error
         self._batch = c.Batch(sizeof(c.Batch))
         self._pointers = [byref(each) for each in (self._step, self._row, self._out, self._batch, self._error)]
-        self._row_bytes = info.seq_len * (8 if self._code == "int64" else 4)
+        self._columns = [(name, name, (), self._code) for name in self.fields]
+        self._columns += [(f"values{k}", *array) for k, array in enumerate(values_of(handle, self._arguments["values"]))]
+        self._row_bytes = {member: BYTES[code] * prod(shape) * info.seq_len for member, _, shape, code in self._columns}
         self._handle = handle
         self.run._loaders.add(self)
 
@@ -222,9 +234,9 @@ class RunDataset(Rows):
             places = [place(index) for index in indices]
         columns = Columns()
         pointers = []
-        for name in self.fields:
-            columns[name], address = self._maker(count)()
-            pointers.append((name, address))
+        for member, name, make in self._makers(count):
+            columns[name], address = make()
+            pointers.append((member, address))
         self._read(places, pointers)
         return _Rows(columns, count)
 
@@ -236,14 +248,17 @@ class RunDataset(Rows):
             self._step[:len(part)] = [step for step, _ in part]
             self._row[:len(part)] = [row for _, row in part]
             for name, pointer in pointers:
-                setattr(self._out, name, pointer + first * self._row_bytes)
+                setattr(self._out, name, pointer + first * self._row_bytes[name])
             check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
-    def _maker(self, count: int) -> Maker:
-        """A function that makes an array of `count` rows. The last one is kept, since batches usually have one size."""
+    def _makers(self, count: int) -> list[tuple[str, str, Maker]]:
+        """The library's member and the name of each column, and a function that makes an array of `count` rows. The last
+        ones are kept, since batches usually have one size."""
         made = self._made  # read once: another thread may store its own meanwhile
         if made[0] != count:
-            made = self._made = count, self._arrays.maker((count, self.run.info.seq_len), self._code)
+            seq_len = self.run.info.seq_len
+            made = self._made = count, [(member, name, self._arrays.maker((count, seq_len, *shape), code))
+                                        for member, name, shape, code in self._columns]
         return made[1]
 
     def __reduce__(self) -> tuple[Any, ...]:

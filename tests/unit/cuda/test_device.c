@@ -37,6 +37,8 @@ static int setup(void **unused)
     scratch_make(folder);
     made_new(&wide, folder, "wide", 4, 9001, one, 1);
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
+    device_case_give_values(wide.name);
+    device_case_give_values(narrow.name);
     const char *sanitizer = getenv("SANITIZE");
     const char *given = getenv("DEVICE_CASES");
     cases = given ? (unsigned)strtoul(given, NULL, 10) : sanitizer && *sanitizer ? 25 : 100;

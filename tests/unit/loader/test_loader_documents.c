@@ -345,8 +345,9 @@ static void a_missing_output_is_named(void **unused)
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 10);
     for (unsigned k = 0; k < 11; k++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-        struct tokmap_out out = {sizeof out, TOKMAP_ID_I32,   room, room,           room, room, room, room, room,
-                                 room,       (int32_t *)room, room, (int32_t *)room};
+        struct tokmap_out out = {
+            sizeof out, TOKMAP_ID_I32,   room,   room,  room, room, room, room, room, room, (int32_t *)room,
+            room,       (int32_t *)room, {NULL}, {NULL}};
         struct tokmap_loader *loader;
         struct tokmap_error error;
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;

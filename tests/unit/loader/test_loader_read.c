@@ -309,14 +309,55 @@ static void test_read_sources(void **unused)
     tokmap_loader_close(loader);
 }
 
+/* Rows of one step know its count, and rows of several only their own. */
+static void test_read_counts(void **unused)
+{
+    (void)unused;
+    const uint64_t steps[] = {7, 7, 8}, rows[] = {2, 5, 0};
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    struct tokmap_loader *loader;
+    uint64_t each[3];
+    static int64_t mask[BATCH][SEQ];
+    struct tokmap_out out = TOKMAP_OUT_INIT;
+    out.type = TOKMAP_ID_I64;
+    out.loss_mask = mask;
+    options.fields = TOKMAP_LOSS_MASK;
+    options.threads = 0;
+    options.counts = 1;
+    assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+    for (int i = 0; i < 3; i++) {
+        uint64_t count = 0;
+        assert_int_equal(tokmap_loader_read(loader, &steps[i], &rows[i], 1, &out, &batch, NULL), TOKMAP_OK);
+        for (int j = 0; j < SEQ; j++)
+            count += mask[0][j] != 0;
+        assert_int_equal(batch.counted, count);
+        assert_true(batch.counted_in_step > count);
+        each[i] = count;
+    }
+    assert_int_equal(tokmap_loader_read(loader, steps, rows, 3, &out, &batch, NULL), TOKMAP_OK);
+    assert_int_equal(batch.counted, each[0] + each[1] + each[2]);
+    assert_int_equal(batch.counted_in_step, 0);
+    assert_int_equal(tokmap_loader_read(loader, steps, rows, 0, &out, &batch, NULL), TOKMAP_OK);
+    assert_int_equal(batch.counted + batch.counted_in_step, 0);
+    const uint64_t whole_step[] = {0, 0, 0, 0, 0, 0}, all[] = {0, 1, 2, 3, 4, 5};
+    assert_int_equal(tokmap_loader_read(loader, whole_step, all, BATCH, &out, &batch, NULL), TOKMAP_OK);
+    assert_int_equal(batch.counted, batch.counted_in_step);
+    options.counts = 2;
+    struct tokmap_loader *none;
+    assert_int_equal(tokmap_loader_open(&none, run, &options, NULL), TOKMAP_ERROR_ARGUMENT);
+    tokmap_loader_close(loader);
+}
+
 /* A backend whose expand() fails `failures` times and then works. */
 static const struct backend_calls *real_calls;
 static int failures;
 
 static enum tokmap_status failing_expand(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
-                                         void *stream, struct tokmap_error *error)
+                                         const struct backend_copy *copies, uint32_t count, void *stream,
+                                         struct tokmap_error *error)
 {
-    return failures-- > 0 ? TOKMAP_ERROR_DEVICE : real_calls->expand(backend, slot, work, stream, error);
+    return failures-- > 0 ? TOKMAP_ERROR_DEVICE : real_calls->expand(backend, slot, work, copies, count, stream, error);
 }
 
 /* If writing the outputs fails, the next call of next() delivers the rows, exactly once, even if rows are read by name
@@ -428,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_read_of_slices),
         cmocka_unit_test(test_read_of_one_rank),
         cmocka_unit_test(test_read_sources),
+        cmocka_unit_test(test_read_counts),
         cmocka_unit_test(test_read_from_the_mapping),
         cmocka_unit_test(test_read_after_a_failed_next),
         cmocka_unit_test(test_wait),

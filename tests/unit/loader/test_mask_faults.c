@@ -29,6 +29,7 @@
 #define TOKENS 1200000
 #define MASK_BYTES (TOKENS / 8)
 
+static uint64_t ranks = 1; /* more than 1: the loader is the last of them, and counts what all of them deliver */
 static char folder[512], mask_path[600];
 static struct made made;
 static uint8_t *whole; /* the bytes of the mask */
@@ -83,19 +84,6 @@ static void write_mask(bool as_new_file, uint8_t flip)
     free(bytes);
 }
 
-/* Returns whether a batch has the bits of the mask, each of them inverted if flip is 1. The first token of a document
- * never counts. */
-static bool is_right(const struct tokmap_batch *batch, const int32_t *loss_mask, uint8_t flip)
-{
-    for (uint64_t row = 0; row < batch->count; row++)
-        for (uint64_t j = 0; j < SEQ_LEN; j++) {
-            const uint64_t token = (batch->places[row].first_token + j + 1) % TOKENS;
-            if (loss_mask[row * SEQ_LEN + j] != ((made.mask[token] ^ flip) && !made.starts[token]))
-                return false;
-        }
-    return true;
-}
-
 /* The last token that a step's targets show. */
 static uint64_t last_token(const struct tokmap_run *run, uint64_t step)
 {
@@ -117,7 +105,34 @@ struct use {
     int32_t loss_mask[BATCH * SEQ_LEN];
 };
 
-/* Opens a loader of BATCH rows a step, and takes `steps` steps from it. */
+/* Returns whether the target of token `token` counts. */
+static bool counts(uint64_t token, uint8_t flip)
+{
+    return (made.mask[token % TOKENS] ^ flip) && !made.starts[token % TOKENS];
+}
+
+/* Returns whether a batch has the bits of the mask, each of them inverted if flip is 1, and the counts of its own rows
+ * and of all ranks'. The first token of a document never counts. */
+static bool is_right(const struct use *use, uint8_t flip)
+{
+    uint64_t own = 0, all = 0;
+    for (uint64_t row = 0; row < use->batch.count; row++)
+        for (uint64_t j = 0; j < SEQ_LEN; j++) {
+            const bool wanted = counts(use->batch.places[row].first_token + j + 1, flip);
+            if (use->loss_mask[row * SEQ_LEN + j] != wanted)
+                return false;
+            own += wanted;
+        }
+    for (uint64_t row = 0; row < BATCH && ranks > 1; row++) {
+        struct tokmap_place place;
+        NEED(!tokmap_run_locate(use->run, use->batch.step, row, &place, NULL));
+        for (uint64_t j = 0; j < SEQ_LEN; j++)
+            all += counts(place.first_token + j + 1, flip);
+    }
+    return ranks == 1 || (use->batch.counted == own && use->batch.counted_in_step == all);
+}
+
+/* Opens a loader of BATCH rows a step, or of one of `ranks`, and takes `steps` steps from it. */
 static void use_open(struct use *use, enum tokmap_reading reading, uint32_t threads, uint64_t steps)
 {
     struct simple_run options = SIMPLE_RUN_INIT;
@@ -133,11 +148,14 @@ static void use_open(struct use *use, enum tokmap_reading reading, uint32_t thre
     NEED(!simple_run_open(&use->run, &options, NULL));
     how.fields = TOKMAP_LOSS_MASK;
     how.threads = threads;
+    how.world = ranks;
+    how.rank = ranks - 1;
+    how.counts = ranks > 1;
     how.ring_bytes = 50000; /* few slots, so that the producer is never far ahead */
     NEED(!tokmap_loader_open(&use->loader, use->run, &how, NULL));
     for (uint64_t step = 0; step < steps; step++) {
         NEED(!tokmap_loader_next(use->loader, &use->out, NULL, &use->batch, NULL));
-        NEED(is_right(&use->batch, use->loss_mask, 0));
+        NEED(is_right(use, 0));
     }
 }
 
@@ -162,7 +180,7 @@ static void cut_in_use(enum tokmap_reading reading, uint32_t threads, uint64_t b
     NEED(!truncate(mask_path, (off_t)left));
     os_sleep_ns(100000); /* batches that begin within 50 microseconds share a look at the sizes of files */
     for (; !next(&use); step++)
-        NEED(use.batch.step == step && is_right(&use.batch, use.loss_mask, 0));
+        NEED(use.batch.step == step && is_right(&use, 0));
     NEED(last_token(use.run, step) >= left * 8);
     for (int again = 0; again < 3; again++) {
         NEED(use.error.status == TOKMAP_ERROR_TRUNCATED && use.error.offset == left);
@@ -171,7 +189,7 @@ static void cut_in_use(enum tokmap_reading reading, uint32_t threads, uint64_t b
     }
     write_mask(false, 0);
     for (enum tokmap_status status; (status = next(&use)) != TOKMAP_END; step++)
-        NEED(!status && use.batch.step == step && is_right(&use.batch, use.loss_mask, 0));
+        NEED(!status && use.batch.step == step && is_right(&use, 0));
     NEED(step == TOKENS * 4 / SEQ_LEN / BATCH || step + 1 == TOKENS * 4 / SEQ_LEN / BATCH);
     use_close(&use);
 }
@@ -184,10 +202,10 @@ static void replaced_in_use(enum tokmap_reading reading, uint32_t threads, uint6
     use_open(&use, reading, threads, before);
     write_mask(true, 0xff);
     for (enum tokmap_status status; (status = next(&use)) != TOKMAP_END;)
-        NEED(!status && is_right(&use.batch, use.loss_mask, 0));
+        NEED(!status && is_right(&use, 0));
     use_close(&use);
     use_open(&use, reading, threads, 0);
-    NEED(!next(&use) && is_right(&use.batch, use.loss_mask, 1));
+    NEED(!next(&use) && is_right(&use, 1));
     use_close(&use);
     write_mask(true, 0);
 }
@@ -202,7 +220,7 @@ static void overwritten_in_use(enum tokmap_reading reading, uint32_t threads, ui
     write_mask(false, 0xff);
     NEED(!tokmap_loader_rewind(use.loader, &use.error));
     for (enum tokmap_status status; (status = next(&use)) != TOKMAP_END;)
-        NEED(!status && is_right(&use.batch, use.loss_mask, 1));
+        NEED(!status && is_right(&use, 1));
     use_close(&use);
     NEED(!tokmap_dataset_open(&dataset, made.name, NULL, NULL));
     NEED(tokmap_dataset_verify(dataset, NULL, NULL, &use.error) == TOKMAP_ERROR_CORRUPT);
@@ -249,6 +267,17 @@ static void a_cut_mask_is_a_status_where_it_happened(void **unused)
     in_children(cut_in_use, MASK_BYTES - 3000); /* most rows can still be delivered */
 }
 
+/* A rank that counts reads the bits of all ranks' rows. It fails where any of them cannot be read, and continues. */
+static void so_is_one_of_another_rank_that_is_counted(void **unused)
+{
+    (void)unused;
+    ranks = BATCH;
+    in_children(cut_in_use, 70001);
+    in_children(cut_in_use, MASK_BYTES - 3000);
+    in_children(overwritten_in_use, 0);
+    ranks = 1;
+}
+
 static void a_replaced_mask_stays_open(void **unused)
 {
     (void)unused;
@@ -265,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_mask_is_a_status_where_it_happened),
+        cmocka_unit_test(so_is_one_of_another_rank_that_is_counted),
         cmocka_unit_test(a_replaced_mask_stays_open),
         cmocka_unit_test(an_overwritten_mask_is_delivered_as_it_is),
     };

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* dataset_values.c - see dataset_values.h. */
+#include "dataset_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "dataset.h"
+#include "open_shards.h"
+#include "platform/os.h"
+
+/* Makes the shard of an open file of values, which it owns from now on. */
+static enum tokmap_status shard_make(struct shard_slot *slot, struct values_file *file, const struct shard *of,
+                                     struct tokmap_error *error)
+{
+    const uint64_t unit = file->array.value_bytes;
+    struct shard *made = slot->open = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "values", sizeof *made);
+    made->store = (struct store){.path = file->path,
+                                 .fd = file->fd,
+                                 .element = ELEMENT_U8,
+                                 .offset = VALUES_AT,
+                                 .tokens = file->tokens * unit,
+                                 .bytes = file->bytes};
+    made->mask.fd = -1;
+    file->fd = -1;
+    file->path = NULL;
+    made->place = (struct shard_place){.skipped_tokens = of->place.skipped_tokens * unit,
+                                       .tokens = of->place.tokens * unit,
+                                       .first_token = of->place.first_token * unit};
+    slot->place = made->place;
+    if (file->present == file->tokens)
+        return TOKMAP_OK;
+    char *path = strdup(made->store.path);
+    if (!path)
+        return error_set_memory(error, "values", sizeof *made);
+    made->mask = (struct mask_file){.fd = -1, .path = path, .bytes = file->bytes, .first_bit = 8 * file->bitmap_at};
+    const int system = os_open(path, OS_READ_NOW, &made->mask.fd);
+    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the values cannot be opened") : TOKMAP_OK;
+}
+
+/* Opens the values of one shard, which is held. */
+static enum tokmap_status values_add(struct tokmap_dataset *made, uint64_t number, struct values_array *array,
+                                     const struct shard *of, const char *what, struct tokmap_error *error)
+{
+    struct values_file file;
+    if (!of->index.bytes)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, of->index_path, TOKMAP_NO_OFFSET,
+                         "these tokens have no index of tokmap's, and only a shard with one has values; make it with "
+                         "`tokmap index`");
+    enum tokmap_status status = values_file_open(&file, of->index_path, &of->index, what, error);
+    if (status)
+        return status;
+    if (number && !values_type_equals(&file.array, array))
+        status = error_set(error, TOKMAP_ERROR_MISMATCH, file.path, TOKMAP_NO_OFFSET,
+                           "these values are %s, but those of the shards before are %s; make them with one type",
+                           VALUES_TYPE(&file.array), VALUES_TYPE(array));
+    *array = file.array;
+    made->unit = array->value_bytes;
+    made->masked = made->masked || file.present < file.tokens;
+    if (!status)
+        status = shard_make(&made->slots[number], &file, of, error);
+    values_file_close(&file);
+    return status;
+}
+
+enum tokmap_status dataset_values_open(struct tokmap_dataset **values, struct values_array *array,
+                                       const struct tokmap_dataset *of, const char *what, struct tokmap_error *error)
+{
+    enum tokmap_status status = values_file_name_check(what, error);
+    struct tokmap_dataset *made;
+    *values = NULL;
+    if (status)
+        return status;
+    if (!of->shard_count || of->shard_count > os_files_limit() / 4)
+        return error_set(error, of->shard_count ? TOKMAP_ERROR_LIMIT : TOKMAP_ERROR_UNSUPPORTED, of->name,
+                         TOKMAP_NO_OFFSET,
+                         "values '%s' need an open file for each of the %" PRIu64
+                         " shards%s, and this process may open %" PRIu64 " files",
+                         what, of->shard_count, of->shard_count ? "; raise ulimit -n" : ", of which there must be one",
+                         os_files_limit());
+    made = calloc(1, sizeof *made);
+    if (!made || !(made->name = strdup(of->name)) || !(made->slots = calloc(of->shard_count, sizeof *made->slots))) {
+        tokmap_dataset_close(made);
+        return error_set_memory(error, "values", of->shard_count * sizeof *made->slots);
+    }
+    made->shard_count = of->shard_count;
+    os_files_expect(of->shard_count);
+    for (uint64_t i = 0; i < of->shard_count && !status; i++) {
+        const struct shard *shard;
+        status = shard_hold(of, i, &shard, error);
+        if (status)
+            break;
+        status = values_add(made, i, array, shard, what, error);
+        shard_release(of, i);
+    }
+    if (!status && mul_overflows(of->tokens, made->unit, &made->tokens))
+        status = error_set(error, TOKMAP_ERROR_LIMIT, of->name, TOKMAP_NO_OFFSET,
+                           "the values '%s' have 2^64 bytes or "
+                           "more",
+                           what);
+    if (status) {
+        tokmap_dataset_close(made);
+        return status;
+    }
+    made->width = 1;
+    made->reading = of->reading;
+    made->vocabulary = UINT64_MAX;
+    made->documents_unknown = true;
+    *values = made;
+    return TOKMAP_OK;
+}
+
+uint64_t dataset_unit(const struct tokmap_dataset *dataset)
+{
+    return dataset->unit ? dataset->unit : 1;
+}
