@@ -44,6 +44,18 @@ tokmap info set --json >out
 holds out '"values": [{"name": "weights", "element": "f32", "shape": [], "tokens": 27, "files": 2, "file": "set/web-00000.weights.values"}]'
 tokmap verify one >out
 holds out "sound"
+# The values of tokens, after their text or ids.
+equal "$(tokmap show one --tokens 5..7 --ids -q --values weights)" "105 111
+5 5
+6 6"
+tokmap show one -d 1 -q --values t >out
+equal "$(sed -n 2p out)" "15 90 91 92 93 94 95"
+tokmap show set --tokens 15..17 -q --json --values weights >out
+holds out '"values": [15, 16]}'
+tokmap show one --tokens 0..2 -q --json --values t >out
+holds out '"values": [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]}'
+exits 1 tokmap show one --tokens 0..2 -q --values else 2>err
+holds err "the values 'else' of the shard cannot be opened"
 # The index and the content id stay.
 cp one.tmx before.tmx
 exits 1 tokmap index --values weights=w.npy one 2>err

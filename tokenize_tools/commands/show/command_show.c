@@ -18,6 +18,7 @@
 #include "run/locate.h"
 #include "show_lists.h"
 #include "step_rows.h"
+#include "values_print.h"
 
 /* ---- the command ---- */
 
@@ -35,6 +36,7 @@ struct show_arguments {
     bool top_given;
     bool dropped;
     bool where, ids, json, specials, unmarked, quiet;
+    const char *values; /* of --values, or NULL */
 };
 
 static const char kind_document[] = "document", kind_window[] = "window", kind_tokens[] = "tokens", kind_row[] = "row";
@@ -328,6 +330,8 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
             else
                 status =
                     printer_json(show->printer, extent, 1, begins_document(show, extent->first_token), report, error);
+            if (!status && show->given->values)
+                status = token_values_print(show->printer->dataset, show->given->values, *extent, report, error);
             cli_report_close(report);
         }
         cli_report_close(report);
@@ -335,6 +339,8 @@ static enum tokmap_status item_json(struct showing *show, const struct item *ite
         const struct tokmap_extent range = {item->first, item->count};
         status = printer_json(show->printer, item->order ? item->order->extents : &range,
                               item->order ? item->order->count : 1, item->kind == kind_document, report, error);
+        if (!status && show->given->values)
+            status = token_values_print(show->printer->dataset, show->given->values, range, report, error);
     }
     cli_report_end(report);
     return status;
@@ -357,8 +363,15 @@ static enum tokmap_status item_show(struct showing *show, const struct item *ite
         show->printer->last = '\n';
     status = item_print(show, item, error);
     /* Into a pipe or a file, a single item is its text and nothing else, so that a document comes out byte for byte. */
-    if (show->given->ids || one_of_many || (show->printer && show->printer->to_terminal && show->printer->last != '\n'))
+    if (show->given->ids || show->given->values || one_of_many ||
+        (show->printer && show->printer->to_terminal && show->printer->last != '\n'))
         putchar('\n');
+    const struct tokmap_extent range = {item->first, item->count};
+    for (uint64_t i = 0; i < (item->extents ? item->extent_count : 1) && !status && show->given->values; i++) {
+        const struct tokmap_extent *extent = item->extents ? &item->extents[i] : &range;
+        if (show->printer && !extent_is_padding(extent))
+            status = token_values_print(show->printer->dataset, show->given->values, *extent, NULL, error);
+    }
     return status;
 }
 
@@ -744,6 +757,8 @@ int command_show(int argc, char **argv)
         CLI_HEADING("How to show it"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
+        {0, "values", CLI_TEXT, &given.values, NULL, "WHAT",
+         "after the tokens, print the values WHAT that each of them has beside it", NULL},
         {0, "unmarked", CLI_FLAG, &given.unmarked, NULL, NULL,
          "do not mark text that does not count as a target, as the mask of its shard says", NULL},
         {0, "specials", CLI_FLAG, &given.specials, NULL, NULL,
