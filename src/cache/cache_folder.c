@@ -217,6 +217,14 @@ static struct cache *cache_find(const char *folder)
     return cache;
 }
 
+struct cache *cache_again(struct cache *cache)
+{
+    os_process_lock();
+    cache->users++;
+    os_process_unlock();
+    return cache;
+}
+
 /* Lets one thread open caches at a time: closing a second descriptor of a folder's `processes` would end the lock that
  * this process has on it. In a child after fork() no thread of its parent opens any. */
 static void opening_begin(void)

@@ -27,6 +27,8 @@ struct cache;
  * ERROR_NOT_FOUND, ERROR_IO, ERROR_UNSUPPORTED (the folder's file system is not local, or has no holes; no libcurl),
  * ERROR_LIMIT (too many processes use the folder), ERROR_MEMORY. */
 enum tokmap_status cache_open(struct cache **cache, char **rest, const char *name, struct tokmap_error *error);
+/* Uses a cache that is open once more, until another cache_close(). */
+struct cache *cache_again(struct cache *cache);
 /* Ends the use of a cache, whose shards are closed. Accepts NULL. */
 void cache_close(struct cache *cache);
 

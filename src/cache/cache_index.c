@@ -21,6 +21,7 @@
 #include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
+#include "format/values_file.h"
 #include "remote/remote_url.h"
 #include "text/path.h"
 
@@ -123,12 +124,13 @@ static enum tokmap_status entry_write(const struct entry *entry, const char *nam
     return status;
 }
 
-/* Reads an object in parts, each of which is given to take(). *same: it still has the ETag of the entry, and was not
- * read. The entry has the new ETag and size. most: of its bytes. since_ns: when whoever needs it began to wait. */
-static enum tokmap_status object_read(struct cache *cache, const char *name, struct entry *entry, uint64_t most,
-                                      uint64_t since_ns,
+/* Reads an object in parts, each of which is given to take(), which may set *next, the byte from which to read on; the
+ * first part has at most `first` bytes. *same: it still has the ETag of the entry, and was not read. The entry has the
+ * new ETag and size. most: of its bytes. since_ns: when whoever needs it began to wait. */
+static enum tokmap_status object_read(struct cache *cache, const char *name, struct entry *entry, uint64_t first,
+                                      uint64_t most, uint64_t since_ns,
                                       enum tokmap_status (*take)(void *user, const uint8_t *bytes, uint64_t count,
-                                                                 bool *enough, struct tokmap_error *error),
+                                                                 uint64_t *next, struct tokmap_error *error),
                                       void *user, bool *same, struct tokmap_error *error)
 {
     struct cache_client *client;
@@ -136,15 +138,14 @@ static enum tokmap_status object_read(struct cache *cache, const char *name, str
     enum tokmap_status status =
         part ? cache_client_take(cache, &client, error) : error_set_memory(error, "an index", PART_BYTES);
     uint64_t at = 0, size = 0;
-    bool enough = false;
     *same = false;
     if (status) {
         free(part);
         return status;
     }
-    while (!status && !enough && (!at || at < size)) {
+    while (!status && (!at || at < size)) {
         struct remote_range read = {.first = at,
-                                    .count = at ? min64(PART_BYTES, size - at) : PART_BYTES,
+                                    .count = at ? min64(PART_BYTES, size - at) : first,
                                     .total = size,
                                     .into = part,
                                     .tag = entry->tag,
@@ -159,11 +160,11 @@ static enum tokmap_status object_read(struct cache *cache, const char *name, str
         (void)__atomic_add_fetch(&cache->counts.requests, 1, __ATOMIC_RELAXED);
         (void)__atomic_add_fetch(&cache->counts.bytes, read.got, __ATOMIC_RELAXED);
         size = entry->bytes = read.size;
-        status = take(user, part, read.got, &enough, error);
-        if (!status && !enough && size > most)
+        at += read.got;
+        status = take(user, part, read.got, &at, error);
+        if (!status && at < size && size > most)
             status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
                                "the object has %" PRIu64 " bytes, but the limit is %" PRIu64, size, most);
-        at += read.got;
     }
     cache_client_return(cache, client);
     free(part);
@@ -172,12 +173,12 @@ static enum tokmap_status object_read(struct cache *cache, const char *name, str
 
 /* ---- manifests ---- */
 
-static enum tokmap_status text_take(void *user, const uint8_t *bytes, uint64_t count, bool *enough,
+static enum tokmap_status text_take(void *user, const uint8_t *bytes, uint64_t count, uint64_t *next,
                                     struct tokmap_error *error)
 {
     struct bytes_buffer *text = user;
     if (!text->count && !shard_manifest_begins((const char *)bytes, count)) {
-        *enough = true;
+        *next = UINT64_MAX;
         count = min64(count, HEAD_BYTES);
     }
     return bytes_append(text, bytes, count) ? TOKMAP_OK : error_set_memory(error, "the manifest", count);
@@ -230,7 +231,7 @@ enum tokmap_status cache_text(struct cache *cache, const char *name, uint64_t mo
     if (!status && *entry.id && !text_kept(&entry, &kept))
         *entry.id = '\0';
     if (!status)
-        status = object_read(cache, name, &entry, most, since_ns, text_take, &read, &same, error);
+        status = object_read(cache, name, &entry, PART_BYTES, most, since_ns, text_take, &read, &same, error);
     const struct bytes_buffer *use = same ? &kept : &read;
     if (!status && !same && shard_manifest_begins((const char *)read.bytes, read.count))
         text_keep(&entry, name, read.bytes, read.count);
@@ -275,19 +276,24 @@ bool cache_text_is_kept(struct cache *cache, const char *name)
 
 struct index_file {
     const struct entry *entry;
+    bool values; /* it is the header and the table of a file of values, which stand for an index */
     int fd;
     uint64_t at;
     const char *path;
 };
 
-static enum tokmap_status index_take(void *user, const uint8_t *bytes, uint64_t count, bool *enough,
+static enum tokmap_status index_take(void *user, const uint8_t *bytes, uint64_t count, uint64_t *next,
                                      struct tokmap_error *error)
 {
     struct index_file *file = user;
     const struct index_header *header = (const struct index_header *)(const void *)bytes;
-    if (!file->at) /* otherwise index_check() says why it is not read on */
-        *enough = count < sizeof *header || memcmp(header->magic, INDEX_MAGIC, sizeof header->magic) != 0 ||
-                  header->file_bytes != file->entry->bytes;
+    const bool good =
+        file->values || (count >= sizeof *header && !memcmp(header->magic, INDEX_MAGIC, sizeof header->magic) &&
+                         header->file_bytes == file->entry->bytes);
+    if (!file->at && !good)
+        *next = UINT64_MAX; /* index_check() says why it is not read on */
+    if (!file->at && file->values && (count < VALUES_AT || !values_summary_bytes(bytes, next)))
+        *next = UINT64_MAX;
     const int system = os_pwrite(file->fd, bytes, count, file->at);
     file->at += count;
     return system ? error_set_system(error, system, file->path, TOKMAP_NO_OFFSET,
@@ -325,12 +331,33 @@ enum tokmap_status cache_index_verify(struct cache *cache, const char *path, str
     return TOKMAP_OK;
 }
 
+/* Checks what stands for the index of values, and finds its ID: the hash of the header, which has the content id of the
+ * shard, and that of the table. */
+static enum tokmap_status values_check(const char *path, const char *name, char id[ID_CHARS + 1],
+                                       struct tokmap_error *error)
+{
+    struct tokmap_error fault = {0};
+    struct values_ranges *ranges;
+    uint8_t stored[16];
+    char hex[33];
+    const enum tokmap_status status = values_ranges_load(&ranges, path, &fault);
+    if (status)
+        return error_set(error, status, name, fault.offset, "%s", fault.message);
+    hash128_store(hash128(&ranges->header, sizeof ranges->header), stored);
+    hash128_hex(stored, hex);
+    (void)snprintf(id, ID_CHARS + 1, "%s-%016" PRIx64, hex, ranges->header.table_hash);
+    free(ranges);
+    return TOKMAP_OK;
+}
+
 /* Checks an index that was read, and finds its ID. */
 static enum tokmap_status index_check(const char *path, const char *name, char id[ID_CHARS + 1],
                                       struct tokmap_error *error)
 {
     struct tokmap_error fault = {0};
     struct index index;
+    if (values_file_is(name))
+        return values_check(path, name, id, error);
     enum tokmap_status status = index_open(&index, path, &fault);
     if (status == TOKMAP_ERROR_NOT_FOUND) {
         if (error)
@@ -349,11 +376,11 @@ static enum tokmap_status index_check(const char *path, const char *name, char i
 }
 
 /* Returns the path of the index that an entry names, or NULL if the folder does not have it. */
-static char *index_path(const struct cache *cache, const struct entry *entry)
+static char *index_path(const struct cache *cache, const struct entry *entry, const char *name)
 {
     struct os_stat found;
     char *path = *entry->id ? index_place(cache, entry->id) : NULL;
-    if (path && !os_lstat(path, &found) && found.bytes == entry->bytes)
+    if (path && !os_lstat(path, &found) && (found.bytes == entry->bytes || values_file_is(name)))
         return path;
     free(path);
     return NULL;
@@ -365,7 +392,7 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
                                          bool *same, struct tokmap_error *error)
 {
     char *partial = NULL, *path = NULL, *base = path_ended(entry->path, ".tmx");
-    struct index_file file = {.entry = entry, .path = cache->folder, .fd = -1};
+    struct index_file file = {.entry = entry, .values = values_file_is(name), .path = cache->folder, .fd = -1};
     struct entry now = {.path = NULL};
     enum tokmap_status status =
         base ? partial_open(base, &partial, &file.fd, error) : error_set_memory(error, "the name of a file", 0);
@@ -373,11 +400,12 @@ static enum tokmap_status index_read_new(struct cache *cache, const char *name, 
         status = entry_read(cache, name, &now, error);
     free(now.path);
     now.path = entry->path;
-    if (!status && strcmp(now.id, entry->known) != 0 && (path = index_path(cache, &now))) {
+    if (!status && strcmp(now.id, entry->known) != 0 && (path = index_path(cache, &now, name))) {
         *entry = now; /* somebody else has brought it in the meantime */
         *same = true;
     } else if (!status) {
-        status = object_read(cache, name, entry, INDEX_MOST, since_ns, index_take, &file, same, error);
+        status = object_read(cache, name, entry, file.values ? VALUES_AT : PART_BYTES, INDEX_MOST, since_ns, index_take,
+                             &file, same, error);
     }
     if (!status && !*same) {
         status = index_check(partial, name, entry->id, error);
@@ -413,7 +441,7 @@ enum tokmap_status cache_index_bring(struct cache *cache, const char *name, cons
         hash128_hex(content, hex);
     for (int try = 0; try < 2 && !status && !*path; try++) {
         bool same = false;
-        *path = index_path(cache, &entry);
+        *path = index_path(cache, &entry, name);
         if (!*path)
             *entry.id = *entry.known = '\0';
         if (*path && (confirmed || (content && entry.bytes == index_bytes && !strncmp(entry.id, hex, strlen(hex)))))

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "format/index_verify.h"
 #include "format/shard_ranges.h"
+#include "format/values_file.h"
 #include "text/path.h"
 
 #define WAITS 60000 /* of a millisecond, for another process that makes files, or evicts */
@@ -32,6 +33,7 @@ void cache_shard_free(struct cache_shard *shard)
         os_close(shard->fds[part]);
         free(shard->names[part]);
     }
+    free((void *)(uintptr_t)shard->index.values);
     index_close(&shard->index);
     cache_state_close(&shard->state);
     free(shard->index_name);
@@ -54,7 +56,7 @@ static enum tokmap_status part_open(struct cache_shard *shard, enum shard_file f
 {
     const enum cache_part part = file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS;
     const uint64_t bytes = shard->bytes[part] = shard_file_size(&shard->index, file);
-    char *path = shard_file_beside(shard->path, file, SHARD_FINAL);
+    char *path = shard_file_beside(shard->path, file, SHARD_FINAL); /* also of values */
     struct os_stat found = {.bytes = 0};
     int system = path ? 0 : ENOMEM;
     if (!system && make && (system = os_unlink(path)) == ENOENT)
@@ -168,21 +170,27 @@ static enum tokmap_status parts_ready(struct cache_shard *shard, uint64_t cells,
 static enum tokmap_status files_open(struct cache_shard *shard, struct tokmap_error *error)
 {
     struct index *index = &shard->index;
-    enum tokmap_status status = index_open_as(index, shard->path, TOKMAP_READ_PREAD, error);
-    if (!status)
+    struct values_ranges *ranges = NULL;
+    const bool values = values_file_is(shard->index_name);
+    enum tokmap_status status = values ? values_ranges_load(&ranges, shard->path, error)
+                                       : index_open_as(index, shard->path, TOKMAP_READ_PREAD, error);
+    if (!status && !values)
         status = cache_index_verify(shard->cache, shard->path, index, error);
     if (status)
         return status;
+    index->values = ranges;
     if (index->store.offset)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard->index_name, TOKMAP_NO_OFFSET,
                          "the index describes the tokens of another project's file, which are not read from object "
                          "storage; pack them, or copy both files to a disk of this machine");
     shard->token_cells =
-        max64(index_blocks(index), index_is_sealed(index)); /* a seek table is there, if nothing else */
+        values ? ranges->count
+               : max64(index_blocks(index), index_is_sealed(index)); /* a seek table is there, if nothing else */
     const uint64_t cells = shard->token_cells + index_mask_blocks(index);
     for (enum shard_file file = 0; file < SHARD_FILES && !status; file++) {
         char **name = &shard->names[file == SHARD_MASK ? CACHE_MASK : CACHE_TOKENS];
-        if (shard_has_file(index, file) && !(*name = shard_file_beside(shard->index_name, file, SHARD_FINAL)))
+        if (shard_has_file(index, file) &&
+            !(*name = values ? strdup(shard->index_name) : shard_file_beside(shard->index_name, file, SHARD_FINAL)))
             status = error_set_memory(error, "the name of an object", 0);
     }
     if (!status)

@@ -46,6 +46,12 @@ static uint64_t place_of(const struct tokmap_dataset *dataset, const struct shar
     return (shard->place.skipped_tokens + (token - shard->place.first_token)) * dataset->width;
 }
 
+/* Returns whether the shard has a mask. The bitmap of values is in their own file, and small beside them. */
+static bool has_masks(const struct tokmap_dataset *dataset, const struct shard *shard)
+{
+    return shard->mask.fd >= 0 && !dataset->unit;
+}
+
 /* Returns the same in its mask. */
 static uint64_t mask_place_of(const struct shard *shard, uint64_t token)
 {
@@ -94,7 +100,7 @@ uint64_t dataset_fetch_plan(const struct tokmap_dataset *dataset, uint64_t numbe
         return 0;
     const uint64_t opening = shard->number + 1;
     cache_plan(shard->store.fd, place_of(dataset, shard, token), 1, when);
-    if (shard->mask.fd >= 0 && when != UINT64_MAX) /* other cells of tokens may still need that of the mask */
+    if (has_masks(dataset, shard) && when != UINT64_MAX) /* other cells of tokens may still need that of the mask */
         cache_plan(shard->mask.fd, mask_place_of(shard, token), 1, when);
     shard_release(dataset, number);
     return opening;
@@ -108,7 +114,7 @@ static void open_and_fetch(void *user, uint64_t token)
     const struct shard *shard;
     if (shard_hold(dataset, number, &shard, NULL))
         return; /* the row that needs it reports why */
-    if (shard->mask.fd >= 0)
+    if (has_masks(dataset, shard))
         cache_fetch_now(shard->mask.fd, mask_place_of(shard, token), 1);
     cache_fetch_now(shard->store.fd, place_of(dataset, shard, token), 1);
     shard_release(dataset, number);
@@ -122,7 +128,7 @@ enum fetch_asked dataset_fetch_ask(const struct tokmap_dataset *dataset, uint64_
         return cache_ask_work(dataset->cache, open_and_fetch, (void *)(uintptr_t)dataset, token) ? FETCH_ASKED
                                                                                                  : FETCH_BUSY;
     const bool asked =
-        (shard->mask.fd < 0 || cache_ask(shard->mask.fd, mask_place_of(shard, token), 1, when, &absent)) &&
+        (!has_masks(dataset, shard) || cache_ask(shard->mask.fd, mask_place_of(shard, token), 1, when, &absent)) &&
         cache_ask(shard->store.fd, place_of(dataset, shard, token), 1, when, &absent);
     shard_release(dataset, number);
     return !asked ? FETCH_BUSY : absent ? FETCH_ASKED : FETCH_THERE;

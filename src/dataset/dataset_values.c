@@ -2,18 +2,23 @@
 /* dataset_values.c - see dataset_values.h. */
 #include "dataset_values.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache_attach.h"
+#include "cache/cache_folder.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset.h"
+#include "format/shard_file.h"
 #include "open_shards.h"
 #include "platform/os.h"
 
-/* Makes the shard of an open file of values, which it owns from now on. */
-static enum tokmap_status shard_make(struct shard_slot *slot, struct values_file *file, const struct shard *of,
-                                     struct tokmap_error *error)
+/* Makes the shard of an open file of values, which it owns from now on, and of another descriptor of it for the bitmap,
+ * which is opened if it is not. */
+static enum tokmap_status shard_make(struct shard_slot *slot, struct values_file *file, struct values_file *bits,
+                                     const struct shard *of, struct tokmap_error *error)
 {
     const uint64_t unit = file->array.value_bytes;
     struct shard *made = slot->open = calloc(1, sizeof *made);
@@ -34,26 +39,69 @@ static enum tokmap_status shard_make(struct shard_slot *slot, struct values_file
     slot->place = made->place;
     if (file->present == file->tokens)
         return TOKMAP_OK;
-    char *path = strdup(made->store.path);
-    if (!path)
-        return error_set_memory(error, "values", sizeof *made);
-    made->mask = (struct mask_file){.fd = -1, .path = path, .bytes = file->bytes, .first_bit = 8 * file->bitmap_at};
-    const int system = os_open(path, OS_READ_NOW, &made->mask.fd);
-    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the values cannot be opened") : TOKMAP_OK;
+    int system = 0;
+    if (bits->fd < 0)
+        system = (bits->path = strdup(made->store.path)) ? os_open(bits->path, OS_READ_NOW, &bits->fd) : ENOMEM;
+    if (system)
+        return error_set_system(error, system, made->store.path, TOKMAP_NO_OFFSET, "the values cannot be opened");
+    made->mask =
+        (struct mask_file){.fd = bits->fd, .path = bits->path, .bytes = file->bytes, .first_bit = 8 * file->bitmap_at};
+    bits->fd = -1;
+    bits->path = NULL;
+    return TOKMAP_OK;
+}
+
+/* Opens a descriptor that the cache fills. */
+static enum tokmap_status cached_open(struct cache_shard *cached, int *fd, char **name, struct tokmap_error *error)
+{
+    char *path = shard_file_beside(cache_shard_index(cached), SHARD_TOKENS, SHARD_FINAL);
+    const int system = path ? os_open(path, OS_READ_NOW, fd) : ENOMEM;
+    enum tokmap_status status =
+        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "values in the cache cannot be opened")
+               : cache_shard_attach(cached, CACHE_TOKENS, *fd, name, error);
+    free(path);
+    return status;
+}
+
+/* Opens values in object storage. `bits` receives a second descriptor and name, for the bitmap. */
+static enum tokmap_status remote_open(struct values_file *file, struct values_file *bits, const struct shard *of,
+                                      struct cache *cache, const char *what, struct tokmap_error *error)
+{
+    char *name = values_file_path(of->store.path, what, VALUES_FINAL);
+    struct cache_shard *cached = NULL;
+    struct values_ranges *ranges = NULL;
+    enum tokmap_status status = name ? cache_shard_find(cache, name, NULL, 0, &cached, error)
+                                     : error_set_memory(error, "the name of an object", 0);
+    if (!status)
+        status = values_ranges_load(&ranges, cache_shard_index(cached), error);
+    if (!status)
+        status = values_file_describe(file, &ranges->header, &of->index, what, name, error);
+    if (!status)
+        status = cached_open(cached, &file->fd, &file->path, error);
+    if (!status && file->present < file->tokens)
+        status = cached_open(cached, &bits->fd, &bits->path, error);
+    free(ranges);
+    free(name);
+    cache_shard_free(cached);
+    return status;
 }
 
 /* Opens the values of one shard, which is held. */
 static enum tokmap_status values_add(struct tokmap_dataset *made, uint64_t number, struct values_array *array,
                                      const struct shard *of, const char *what, struct tokmap_error *error)
 {
-    struct values_file file;
+    struct values_file file = {.fd = -1}, bits = {.fd = -1};
     if (!of->index.bytes)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, of->index_path, TOKMAP_NO_OFFSET,
                          "these tokens have no index of tokmap's, and only a shard with one has values; make it with "
                          "`tokmap index`");
-    enum tokmap_status status = values_file_open(&file, of->index_path, &of->index, what, error);
-    if (status)
+    enum tokmap_status status = made->cache ? remote_open(&file, &bits, of, made->cache, what, error)
+                                            : values_file_open(&file, of->index_path, &of->index, what, error);
+    if (status) {
+        values_file_close(&file);
+        values_file_close(&bits);
         return status;
+    }
     if (number && !values_type_equals(&file.array, array))
         status = error_set(error, TOKMAP_ERROR_MISMATCH, file.path, TOKMAP_NO_OFFSET,
                            "these values are %s, but those of the shards before are %s; make them with one type",
@@ -62,8 +110,9 @@ static enum tokmap_status values_add(struct tokmap_dataset *made, uint64_t numbe
     made->unit = array->value_bytes;
     made->masked = made->masked || file.present < file.tokens;
     if (!status)
-        status = shard_make(&made->slots[number], &file, of, error);
+        status = shard_make(&made->slots[number], &file, &bits, of, error);
     values_file_close(&file);
+    values_file_close(&bits);
     return status;
 }
 
@@ -88,6 +137,7 @@ enum tokmap_status dataset_values_open(struct tokmap_dataset **values, struct va
         return error_set_memory(error, "values", of->shard_count * sizeof *made->slots);
     }
     made->shard_count = of->shard_count;
+    made->cache = of->cache ? cache_again(of->cache) : NULL;
     os_files_expect(of->shard_count);
     for (uint64_t i = 0; i < of->shard_count && !status; i++) {
         const struct shard *shard;

@@ -40,9 +40,11 @@ struct index {
     uint64_t carries;     /* tokens >> 32 */
     struct index_section documents, blocks, origin, about, streams, store, columns, frames;
     struct index_section token_pages;
-    struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
-    uint64_t sealed_bytes;        /* of NAME.bin.zst, if there is a section frames; otherwise 0 */
-    uint64_t mask_bytes;          /* of the mask, NAME.mask; 0: the shard has none */
+    struct store_head store_head;       /* of the store section: where the tokens are, instead of in NAME.bin */
+    uint64_t sealed_bytes;              /* of NAME.bin.zst, if there is a section frames; otherwise 0 */
+    uint64_t mask_bytes;                /* of the mask, NAME.mask; 0: the shard has none */
+    const struct values_ranges *values; /* not NULL: it is no index, but stands for that of a file of values, for
+                                           shard_ranges.h; no other member but `path` is set */
 };
 
 /* Maps or copies the file at `path` and checks it as described above. On failure *index needs no index_close().

@@ -3,14 +3,18 @@
 #include "shard_ranges.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "index_verify.h"
+#include "values_file.h"
 
 bool shard_has_file(const struct index *index, enum shard_file file)
 {
+    if (index->values)
+        return file == SHARD_TOKENS;
     return file == SHARD_MASK ? index->mask_bytes != 0
                               : !index->store.offset && index_is_sealed(index) == (file == SHARD_SEALED);
 }
@@ -18,15 +22,25 @@ bool shard_has_file(const struct index *index, enum shard_file file)
 uint64_t shard_file_size(const struct index *index, enum shard_file file)
 {
     assert(file < SHARD_FILES);
+    if (index->values)
+        return index->values->header.file_bytes;
     return file == SHARD_MASK ? index->mask_bytes : file == SHARD_SEALED ? index->sealed_bytes : index->token_bytes;
 }
 
 uint64_t shard_ranges(const struct index *index, enum shard_file file)
 {
     assert(shard_has_file(index, file));
+    if (index->values)
+        return index->values->count;
     return file == SHARD_MASK     ? index_mask_blocks(index)
            : file == SHARD_SEALED ? max64(index_frames(index), 1) /* without a frame, the seek table alone */
                                   : index_blocks(index);
+}
+
+/* Returns the range that has a byte of a file of values. */
+static uint64_t values_range_of(const struct values_ranges *values, uint64_t at)
+{
+    return min64((max64(at, VALUES_AT) - VALUES_AT) / BLOCK_BYTES, values->count - 1);
 }
 
 /* Finds the last frame that begins at or before a byte of the file. */
@@ -54,7 +68,10 @@ enum tokmap_status shard_ranges_find(const struct index *index, enum shard_file 
         return TOKMAP_OK;
     const uint64_t last_byte = at + min64(count, bytes - at) - 1;
     enum tokmap_status status = TOKMAP_OK;
-    if (file != SHARD_SEALED) {
+    if (index->values) {
+        *first = values_range_of(index->values, at);
+        last = values_range_of(index->values, last_byte);
+    } else if (file != SHARD_SEALED) {
         *first = at / BLOCK_BYTES;
         last = last_byte / BLOCK_BYTES;
     } else {
@@ -73,7 +90,10 @@ enum tokmap_status shard_ranges_place(const struct index *index, enum shard_file
     enum tokmap_status status = TOKMAP_OK;
     assert(first < end && end <= shard_ranges(index, file));
     *from = first * BLOCK_BYTES;
-    if (file != SHARD_SEALED) {
+    if (index->values) {
+        *from += first ? VALUES_AT : 0;
+        until = end == index->values->count ? until : VALUES_AT + end * BLOCK_BYTES;
+    } else if (file != SHARD_SEALED) {
         until = min64(until, end * BLOCK_BYTES);
     } else {
         struct sealed_frame frame = {0};
@@ -107,6 +127,27 @@ static enum tokmap_status blocks_check(const struct index *index, bool mask, uin
     return status;
 }
 
+/* Compares the header, the values, and the table, as far as they are in ranges [first, end) of a file of values. */
+static enum tokmap_status values_check(const struct values_ranges *values, uint64_t first, uint64_t end,
+                                       const char *name, const uint8_t *bytes, struct tokmap_error *error)
+{
+    const uint64_t at = first ? VALUES_AT + first * BLOCK_BYTES : 0,
+                   table = values->header.file_bytes - values->table_at;
+    bool good = first || !memcmp(bytes, &values->header, sizeof values->header);
+    uint64_t from = 0;
+    for (uint64_t range = first; range < end && good; range++) {
+        from = VALUES_AT + range * BLOCK_BYTES;
+        const uint64_t part = min64(BLOCK_BYTES, values->end - min64(from, values->end));
+        good = !part || hash64(bytes + (from - at), (size_t)part) == values->hashes[range];
+    }
+    if (good && end == values->count)
+        good = !memcmp(bytes + (values->table_at - at), values->hashes, (size_t)table);
+    return good ? TOKMAP_OK
+                : error_set(error, TOKMAP_ERROR_CORRUPT, name, from,
+                            "the MiB of this file from here on does not match its hash; the file was damaged, changed, "
+                            "or exchanged; restore it from a good copy, or make the values again");
+}
+
 static enum tokmap_status frames_check(const struct index *index, uint64_t first, uint64_t end, const char *name,
                                        uint64_t from, const uint8_t *bytes, uint64_t count,
                                        struct sealed_reader *reader, struct tokmap_error *error)
@@ -132,6 +173,8 @@ enum tokmap_status shard_ranges_check(const struct index *index, enum shard_file
 {
     uint64_t from, count;
     enum tokmap_status status = shard_ranges_place(index, file, first, end, &from, &count, error);
+    if (!status && index->values)
+        return values_check(index->values, first, end, name, bytes, error);
     if (status || file != SHARD_SEALED)
         return status ? status : blocks_check(index, file == SHARD_MASK, first, end, name, bytes, count, error);
     if (!*reader)

@@ -150,6 +150,12 @@ char *values_file_path(const char *index_path, const char *what, enum values_sta
     return path_join("", 0, index_path, shard_file_find(index_path, bytes, &found) ? found.stem : bytes, ending);
 }
 
+bool values_file_is(const char *name)
+{
+    const size_t bytes = strlen(name), ending = strlen(".values");
+    return bytes > ending && !strcmp(name + bytes - ending, ".values");
+}
+
 /* Finds where the parts of the file are. Returns false if they are beyond what a file can have. */
 static bool places_find(struct values_file *values)
 {
@@ -311,4 +317,70 @@ void values_file_close(struct values_file *values)
     free(values->path);
     values->fd = -1;
     values->path = NULL;
+}
+
+/* ---- the header and the table ---- */
+
+enum tokmap_status values_file_describe(struct values_file *values, const struct values_header *header,
+                                        const struct index *index, const char *what, const char *name,
+                                        struct tokmap_error *error)
+{
+    *values = (struct values_file){.fd = -1, .path = (char *)(uintptr_t)name};
+    memcpy(values->array.name, what, strlen(what) + 1);
+    const enum tokmap_status status = header_check(values, header, index, error);
+    values->path = NULL;
+    return status;
+}
+
+uint64_t values_summary_bytes(const void *head, uint64_t *table_at)
+{
+    const struct values_header *header = head;
+    struct values_file values = {.tokens = header->tokens};
+    if (memcmp(header->magic, VALUES_MAGIC, sizeof header->magic) != 0 || header->version != VALUES_VERSION ||
+        hash64(header, offsetof(struct values_header, header_hash)) != header->header_hash ||
+        !array_load(header, &values.array) || !places_find(&values) || header->file_bytes != values.bytes)
+        return 0;
+    *table_at = values.hashes_at;
+    return VALUES_AT + (values.bytes - values.hashes_at);
+}
+
+enum tokmap_status values_ranges_load(struct values_ranges **ranges, const char *path, struct tokmap_error *error)
+{
+    struct values_header header = {.version = 0};
+    struct os_stat found;
+    size_t got = 0;
+    uint64_t bytes = 0, table_at = 0;
+    int fd;
+    *ranges = NULL;
+    int system = os_open(path, OS_READ_NOW, &fd);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "what describes values cannot be opened");
+    system = os_fstat(fd, &found);
+    if (!system)
+        system = os_pread(fd, &header, sizeof header, 0, &got);
+    if (!system && got == sizeof header)
+        bytes = values_summary_bytes(&header, &table_at);
+    const bool good = bytes && bytes == found.bytes;
+    struct values_ranges *made = good ? malloc(sizeof *made + (size_t)(bytes - VALUES_AT) + sizeof(uint64_t)) : NULL;
+    if (made)
+        system = os_pread(fd, made->hashes, (size_t)(bytes - VALUES_AT), VALUES_AT, &got);
+    os_close(fd);
+    enum tokmap_status status = TOKMAP_OK;
+    if (system)
+        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "what describes values cannot be read");
+    else if (good && !made)
+        status = error_set_memory(error, "the hashes of values", bytes);
+    else if (!good || got < bytes - VALUES_AT || hash64(made->hashes, (size_t)got) != header.table_hash)
+        status = error_set(error, TOKMAP_ERROR_CORRUPT, path, 0,
+                           "the header or the hashes of these values do not match their own hashes; " REMEDY);
+    if (status) {
+        free(made);
+        return status;
+    }
+    made->header = header;
+    made->count = max64((bytes - VALUES_AT) / sizeof(uint64_t), 1);
+    made->end = header.bitmap_at + div_ceil(header.tokens, 8);
+    made->table_at = table_at;
+    *ranges = made;
+    return TOKMAP_OK;
 }

@@ -51,6 +51,9 @@ bool values_type_equals(const struct values_array *one, const struct values_arra
 const char *values_type_print(const struct values_array *array, char text[VALUES_TYPE_TEXT]);
 #define VALUES_TYPE(array) values_type_print((array), (char[VALUES_TYPE_TEXT]){0})
 
+/* Returns whether a name or a path is that of final values. */
+bool values_file_is(const char *name);
+
 /* Returns the path of the values of a shard, or of the file that a writer fills, which the caller frees; NULL without
  * memory. */
 enum values_state { VALUES_FINAL, VALUES_PARTIAL };
@@ -103,10 +106,34 @@ static inline uint64_t values_hashed_end(const struct values_file *values)
 enum tokmap_status values_file_open(struct values_file *values, const char *index_path, const struct index *index,
                                     const char *what, struct tokmap_error *error);
 
+/* Fills *values, but fd and path, from a header that was read from elsewhere, and checks it in the same way. name: for
+ * messages. Statuses: ERROR_VERSION, ERROR_MISMATCH, ERROR_CORRUPT. */
+enum tokmap_status values_file_describe(struct values_file *values, const struct values_header *header,
+                                        const struct index *index, const char *what, const char *name,
+                                        struct tokmap_error *error);
+
 /* Does the same with a file that is being written, for reading and writing, whatever its size is. */
 enum tokmap_status values_partial_open(struct values_file *values, const char *index_path, const struct index *index,
                                        const char *what, struct tokmap_error *error);
 
 void values_file_close(struct values_file *values); /* a second call does nothing */
+
+/* What says of a file of values whether its bytes are right: its header, and its table of hashes. Each hash is of a
+ * range of the file: a MiB from byte VALUES_AT on. The first range has the header, too, and the last one the table. */
+struct values_ranges {
+    struct values_header header;
+    uint64_t count; /* at least 1 */
+    uint64_t end;   /* of what is hashed */
+    uint64_t table_at;
+    uint64_t hashes[];
+};
+
+/* Returns the bytes of the header and the table, without what is between them, or 0 if `head`, of VALUES_AT bytes, is
+ * not a sound header. *table_at: where the table is in the file. */
+uint64_t values_summary_bytes(const void *head, uint64_t *table_at);
+
+/* Reads the two, one after the other, from a file that has nothing else. The caller frees *ranges. Statuses: OK,
+ * ERROR_NOT_FOUND, ERROR_IO, ERROR_CORRUPT, ERROR_MEMORY. */
+enum tokmap_status values_ranges_load(struct values_ranges **ranges, const char *path, struct tokmap_error *error);
 
 #endif

@@ -48,6 +48,8 @@ struct source_cells {
 
 struct fetch_plan {
     struct row_queue far;
+    struct fetch_reads reads;      /* extents is NULL for tokens */
+    struct gather *const *gathers; /* of the residency */
     const struct residency *residency;
     struct source_cells *of;    /* each source */
     struct use *uses;           /* use n is at n % USES_MOST */
@@ -75,7 +77,7 @@ static const struct tokmap_dataset *dataset_of(const struct fetch_plan *plan, ui
 enum tokmap_status fetch_plan_new(struct fetch_plan **made, const struct residency *residency,
                                   const struct schedule *schedule, const struct assignment_rule *rule,
                                   const struct context *context, struct gather *const *gathers,
-                                  struct tokmap_error *error)
+                                  const struct fetch_reads *reads, struct tokmap_error *error)
 {
     bool any = false;
     *made = NULL;
@@ -110,8 +112,11 @@ enum tokmap_status fetch_plan_new(struct fetch_plan **made, const struct residen
     plan->passed = (uint32_t *)(plan->told + shards);
     plan->ordered = (uint8_t *)(plan->passed + plan->cells);
     plan->pass = 1;
+    if (reads)
+        plan->reads = *reads;
+    plan->gathers = gathers;
     const enum tokmap_status status = row_queue_init(&plan->far, schedule, rule, 1, 1, context, error);
-    plan->far.gathers = gathers;
+    plan->far.gathers = gathers; /* of values, it does not use them */
     return status;
 }
 
@@ -179,7 +184,7 @@ static bool row_add(struct fetch_plan *plan, const struct row_extents *row)
     const uint64_t before = plan->end;
     if (!row->count || !plan->residency->sources[row->source].remote)
         return true;
-    const uint64_t tokens = gather_tokens(plan->far.gathers[row->source]);
+    const uint64_t tokens = gather_tokens(plan->gathers[row->source]);
     for (uint64_t i = 0; i < row->count; i++) {
         uint64_t token = row->extents[i].first_token % tokens, left = row->extents[i].tokens;
         for (uint64_t end, count; left; left -= count, token = (token + count) % tokens) {
@@ -216,7 +221,11 @@ static void extend(struct fetch_plan *plan, uint64_t most)
     const uint64_t goal = plan->end + most;
     while (!plan->complete && plan->end < goal && plan->end - plan->first < USES_MOST) {
         struct row_extents row;
-        if (!row_queue_window(&plan->far, plan->rows, &row)) {
+        const struct tokmap_place *place = row_queue_ahead(&plan->far, plan->rows);
+        if (place)
+            row = plan->reads.extents ? plan->reads.extents(plan->reads.user, place)
+                                      : row_queue_extents(&plan->far, place);
+        if (!place) {
             plan->complete = true; /* or an assignment failed: the loader reports it when it is there */
             return;
         }

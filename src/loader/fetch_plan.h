@@ -10,13 +10,19 @@
 
 struct fetch_plan;
 
-/* Makes the plan of a loader, or NULL if no dataset is in object storage. The residency and the
- * gathers are the loader's and outlive the plan; the other arguments are those of row_queue_init(). Statuses: OK,
- * ERROR_MEMORY, those of row_queue_init(). */
+/* What is read of the row of a place. user: as it was given. */
+struct fetch_reads {
+    struct row_extents (*extents)(const void *user, const struct tokmap_place *place);
+    const void *user;
+};
+
+/* Makes the plan of a residency of a loader, or NULL if no dataset of it is in object storage. The residency and its
+ * gathers outlive the plan. reads: NULL: the tokens of the row. The other arguments are those of row_queue_init().
+ * Statuses: OK, ERROR_MEMORY, those of row_queue_init(). */
 enum tokmap_status fetch_plan_new(struct fetch_plan **plan, const struct residency *residency,
                                   const struct schedule *schedule, const struct assignment_rule *rule,
                                   const struct context *context, struct gather *const *gathers,
-                                  struct tokmap_error *error);
+                                  const struct fetch_reads *reads, struct tokmap_error *error);
 void fetch_plan_free(struct fetch_plan *plan); /* accepts NULL */
 /* Begins again with row 0. Accepts NULL. */
 void fetch_plan_restart(struct fetch_plan *plan);

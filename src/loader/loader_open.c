@@ -274,6 +274,7 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
     return status;
 }
 
+/* Opens the queue of rows, and the plans of what is fetched for it. */
 static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                      struct tokmap_error *error)
 {
@@ -283,9 +284,10 @@ static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct 
                                                read_ahead(loader, info), &loader->fill->context, error);
     loader->fill->queue.residency = loader->fill->residency;
     loader->fill->queue.gathers = loader->fill->gathers;
-    return status ? status
-                  : fetch_plan_new(&loader->fill->fetches, loader->fill->residency, &loader->fill->schedule, &rule,
-                                   &loader->fill->context, loader->fill->gathers, error);
+    if (!status)
+        status = fetch_plan_new(&loader->fill->fetches, loader->fill->residency, &loader->fill->schedule, &rule,
+                                &loader->fill->context, loader->fill->gathers, NULL, error);
+    return status ? status : row_values_open_files(loader, read_ahead(loader, info), &rule, error);
 }
 
 /* ---- slots ---- */
@@ -583,8 +585,6 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
         status = open_ring(loader, &info, error);
     if (!status)
         status = open_queue(loader, &info, error);
-    if (!status)
-        status = row_values_open_files(loader, read_ahead(loader, &info), error);
     if (!status)
         status = counted_open(loader, error);
     return status ? status : storage_open(loader, read_ahead(loader, &info), row_bytes_most(loader, &info), error);

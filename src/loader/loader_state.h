@@ -120,8 +120,9 @@ struct row_values_array {
     struct values_array type;
     struct tokmap_dataset **datasets; /* of its values, one for each source */
     struct residency *residency;
-    struct gather **gathers; /* one for each source */
-    uint64_t before;         /* bytes of a column in the arrays before it */
+    struct gather **gathers;    /* one for each source */
+    struct fetch_plan *fetches; /* NULL: no source is in object storage */
+    uint64_t before;            /* bytes of a column in the arrays before it */
     struct loader_fill *loader;
     const struct tokmap_run *run;
 };

@@ -15,6 +15,7 @@
 #include "common/struct_copy.h"
 #include "dataset/dataset.h"
 #include "dataset/dataset_values.h"
+#include "fetch_plan.h"
 #include "run/exclusion.h"
 #include "run/run.h"
 
@@ -80,8 +81,10 @@ enum tokmap_status row_values_open(struct tokmap_loader *loader, const char *nam
 }
 
 static bool order(void *user, uint64_t number, struct row_extents *row);
+static struct row_extents row_reads(const void *user, const struct tokmap_place *place);
 
-enum tokmap_status row_values_open_files(struct tokmap_loader *loader, uint32_t window, struct tokmap_error *error)
+enum tokmap_status row_values_open_files(struct tokmap_loader *loader, uint32_t window,
+                                         const struct assignment_rule *rule, struct tokmap_error *error)
 {
     struct row_values *values = &loader->fill->values;
     const struct gather_options how = {.trust_files = true};
@@ -104,6 +107,10 @@ enum tokmap_status row_values_open_files(struct tokmap_loader *loader, uint32_t 
         status = residency_open(&array->residency, &options, error);
         for (uint64_t i = 0; i < loader->sources && !status; i++)
             status = gather_open(&array->gathers[i], &array->residency->sources[i], &how, error);
+        const struct fetch_reads reads = {row_reads, array};
+        if (!status)
+            status = fetch_plan_new(&array->fetches, array->residency, &loader->fill->schedule, rule,
+                                    &loader->fill->context, array->gathers, &reads, error);
     }
     return status;
 }
@@ -115,6 +122,7 @@ void row_values_close(struct tokmap_loader *loader)
         struct row_values_array *array = &values->arrays[k];
         for (uint64_t i = 0; i < loader->sources && array->gathers; i++)
             gather_close(array->gathers[i]);
+        fetch_plan_free(array->fetches);
         residency_close(array->residency);
         for (uint64_t i = 0; i < loader->sources && array->datasets; i++)
             tokmap_dataset_close(array->datasets[i]);
@@ -156,8 +164,10 @@ void row_values_begin(struct row_values *values, uint64_t rows)
 
 void row_values_restart(struct row_values *values)
 {
-    for (uint32_t k = 0; k < values->count; k++)
+    for (uint32_t k = 0; k < values->count; k++) {
+        fetch_plan_restart(values->arrays[k].fetches);
         residency_restart(values->arrays[k].residency);
+    }
 }
 
 /* ---- what is read ---- */
@@ -199,8 +209,9 @@ static uint64_t chunk_extents(struct cutting *cutting, const struct chunk *chunk
 }
 
 /* Finds what is read of an array's values for a row. */
-static struct row_extents row_reads(const struct row_values_array *array, const struct tokmap_place *place)
+static struct row_extents row_reads(const void *user, const struct tokmap_place *place)
 {
+    const struct row_values_array *array = user;
     struct loader_fill *fill = array->loader;
     struct row_extents row = {place->source, fill->values.read, 0};
     struct run_step phase;
@@ -322,6 +333,8 @@ static void announce(const struct tokmap_loader *loader, const struct slot *slot
                      struct row_values_array *array, bool named)
 {
     const struct row_queue *queue = &loader->fill->queue;
+    if (!named && array->fetches)
+        fetch_plan_next(array->fetches, queue->taken + i);
     if (!named) {
         residency_next(array->residency, queue->taken + i, queue->taken + slot->count);
         return;

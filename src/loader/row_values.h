@@ -17,8 +17,10 @@
  * allowed after a failure. Statuses: OK, ERROR_ARGUMENT (a name, or too many, or no array is asked for), those of
  * dataset_values_open(), ERROR_MISMATCH (sources have other types). */
 enum tokmap_status row_values_open(struct tokmap_loader *loader, const char *names, struct tokmap_error *error);
-/* Opens their residencies and gathers, of `window` rows ahead. The queue is open. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status row_values_open_files(struct tokmap_loader *loader, uint32_t window, struct tokmap_error *error);
+/* Opens their residencies and gathers, of `window` rows ahead, and the plans of what is fetched. The queue is open.
+ * Statuses: OK, ERROR_MEMORY, those of fetch_plan_new(). */
+enum tokmap_status row_values_open_files(struct tokmap_loader *loader, uint32_t window,
+                                         const struct assignment_rule *rule, struct tokmap_error *error);
 void row_values_close(struct tokmap_loader *loader);
 
 /* Writes the names that were given. */

@@ -32,11 +32,13 @@ QUERY = os.environ.get("RANKS_QUERY", "block=1M")
 
 
 def digests(batch):
-    """A digest of each row of a batch, by its number in the global batch, with how many targets of the step count."""
-    views = [view.memoryview().cast("B") for view in (batch.inputs, batch.targets)]
-    size, digests_of = len(views[0]) // len(batch.row_numbers), {}
+    """A digest of each row of a batch and its values, by its number in the global batch, with how many targets of the
+    step count."""
+    arrays = (batch.inputs, batch.targets, batch.values["v"], batch.values_present["v"])
+    views, digests_of = [view.memoryview().cast("B") for view in arrays], {}
+    sizes = [len(view) // len(batch.row_numbers) for view in views]
     for i, number in enumerate(batch.row_numbers):
-        row = b"".join(view[i * size:(i + 1) * size] for view in views)
+        row = b"".join(view[i * size:(i + 1) * size] for view, size in zip(views, sizes))
         digests_of[str(number)] = f"{hashlib.blake2b(row, digest_size=8).hexdigest()} of {batch.counted_in_step}"
     return digests_of
 
@@ -54,7 +56,7 @@ out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 write = lambda line: os.write(out, (json.dumps(line) + "\\n").encode())
 try:
     with tokmap.Run(run).loader(rank=rank, world=world, threads=rank % 2, mask_targets=True, counts=True,
-                                framework="dlpack") as loader:
+                                values="v", values_present=True, framework="dlpack") as loader:
         if state:
             loader.load_state_dict(state)
         rows = {}
@@ -76,8 +78,8 @@ def pack(prefix, source, *options):
 
 
 def make_data(top, megabytes, chance):
-    """Datasets of several kinds: many small shards, one large one, a sealed one, one with a mask. Returns their
-    names."""
+    """Datasets of several kinds: many small shards, one large one, a sealed one, one with a mask; most tokens have
+    values. Returns their names."""
     os.makedirs(os.path.join(top, "bucket", "data"))
     text = os.path.join(top, "text")
     letters = bytes(97 + i % 26 for i in range(256))
@@ -95,6 +97,10 @@ def make_data(top, megabytes, chance):
                 file.write(json.dumps(line) + "\n")
         names[name] = os.path.join("bucket", "data", name)
         pack(os.path.join(top, names[name]), text + ".jsonl", *options)
+        with tokmap.Dataset(os.path.join(top, names[name])) as ds, tokmap.ValuesWriter(ds, "v", "uint16", ()) as writer:
+            count = ds.info.tokens - chance.randrange(1000)
+            writer.put_at(0, [memoryview(chance.randbytes(2 * count)).cast("H")])
+            writer.finish(holes=True)
     os.unlink(text + ".jsonl")
     return names
 
@@ -201,8 +207,8 @@ class Ranks:
         self.environment = self.server.environment
         self.ranks, self.truth, self.delivered, self.errors, self.rows = [], [], {}, [], 0
         local = self.write_run("local.run", {name: os.path.join(self.top, path) for name, path in names.items()})
-        with tokmap.Run(local).loader(rank=0, world=1, mask_targets=True, counts=True,
-                                      framework="dlpack") as loader:
+        with tokmap.Run(local).loader(rank=0, world=1, mask_targets=True, counts=True, values="v",
+                                      values_present=True, framework="dlpack") as loader:
             for batch in loader:
                 if batch.step == len(self.truth):
                     self.truth.append({})
