@@ -320,6 +320,8 @@ static enum tokmap_status values_open(struct copy_shard *shard, const struct cop
     shard->index = (struct index){.path = object.name, .values = ranges};
     shard->index_there = true;
     shard->left = 1;
+    if (!status && !remote_is(shard->name->to))
+        status = folders_make(shard->name->to, error);
     return status ? status : file_open(shard, SHARD_TOKENS, settings, hands, error);
 }
 
