@@ -47,4 +47,19 @@ for kind in system eintr short memory kill; do
     [ $taken -gt 0 ] || bad "no call was made to fail"
     [ $problems = 0 ] && echo "ok - $kind: $taken of $calls calls" || { echo "not ok - $kind"; failed=1; }
 done
+
+# What the power may cut: a note is synced after both files, a file gets its name after its sync, and notes are removed
+# after the names have reached the folder.
+clean
+INJECT_LOG=log LD_PRELOAD=$inject "$program" web || echo "not ok - values with a log"
+awk -F '\t' -v folder="${work##*/}" '
+    $1 == "fsync" { name = $2; sub(".*/", "", name); synced[name] = NR }
+    $1 == "fsync" && /notes\/.*-/ {
+        if (synced["web.a.values.partial"] <= noted || synced["web.b.values.partial"] <= noted) print "a note comes early"
+        noted = NR; notes++
+    }
+    $1 == "rename" && $3 ~ /values$/ { if (synced[$2] <= noted) print $3 " is not synced"; renamed = NR; names++ }
+    $1 == "unlink" && /notes\/.*-/ { if (synced[folder] < renamed) print "a note is removed early"; removed++ }
+    END { if (notes < 2 || names != 2 || removed != 1) print "the log lacks calls" }' log >found
+[ ! -s found ] && echo "ok - the order of syncs and names" || { cat found; echo "not ok - the order of syncs and names"; failed=1; }
 exit ${failed:-0}

@@ -161,6 +161,11 @@ def writer_kills(round_):
     counted(round_, lines, r"synced: (?P<readings>\d+) reads, (?P<replacements_seen>\d+) changes")
 
 
+def values_kills(round_):
+    lines = unit_test(round_, "test_values", TOKMAP_VALUES_KILLS="500", TOKMAP_VALUES_SEED=_short(round_))
+    counted(round_, lines, r"(?P<datasets>\d+) datasets, (?P<kills>\d+) kills")
+
+
 def loader_kills(round_):
     lines = unit_test(round_, "test_loader_kills", TEST_KILLS="60", TEST_SEED=_short(round_))
     counted(round_, lines, r"(?P<kills>\d+) consumers were killed")

@@ -55,6 +55,7 @@ ATTACKS = (
     ("writer-kills", 2, attacks_here.writer_kills),     # kill -9 of pack.h's writers, with readers at the same time
     ("consumer-kills", 3, kills.consumers),             # kill -9 of programs that train, which resume from their cursor
     ("loader-kills", 2, attacks_here.loader_kills),     # the same with up to 8 ranks in C
+    ("values-kills", 1, attacks_here.values_kills),     # writers of values, and those who finish them
     ("replacements", 4, replacements.attack),           # readers in a loop while shards are replaced
     ("cuts", 2, cuts.python),                           # files that are cut while a Python loader reads them
     ("cuts-library", 3, cuts.library),                  # the same for all uses of the library in C
