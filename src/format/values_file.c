@@ -2,6 +2,7 @@
 /* values_file.c - see values_file.h. */
 #include "values_file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +153,7 @@ char *values_file_path(const char *index_path, const char *what, enum values_sta
 
 bool values_file_is(const char *name)
 {
-    const size_t bytes = strlen(name), ending = strlen(".values");
-    return bytes > ending && !strcmp(name + bytes - ending, ".values");
+    return path_ends_in(name, strlen(name), ".values");
 }
 
 /* Finds where the parts of the file are. Returns false if they are beyond what a file can have. */
@@ -344,43 +344,67 @@ uint64_t values_summary_bytes(const void *head, uint64_t *table_at)
     return VALUES_AT + (values.bytes - values.hashes_at);
 }
 
-enum tokmap_status values_ranges_load(struct values_ranges **ranges, const char *path, struct tokmap_error *error)
+enum tokmap_status values_ranges_read(struct values_ranges **ranges, const char *name, uint64_t size,
+                                      const struct values_reader *reader, struct tokmap_error *error)
 {
     struct values_header header = {.version = 0};
-    struct os_stat found;
-    size_t got = 0;
-    uint64_t bytes = 0, table_at = 0;
-    int fd;
+    uint64_t table_at = 0;
     *ranges = NULL;
-    int system = os_open(path, OS_READ_NOW, &fd);
-    if (system)
-        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "what describes values cannot be opened");
-    system = os_fstat(fd, &found);
-    if (!system)
-        system = os_pread(fd, &header, sizeof header, 0, &got);
-    if (!system && got == sizeof header)
-        bytes = values_summary_bytes(&header, &table_at);
-    const bool good = bytes && bytes == found.bytes;
-    struct values_ranges *made = good ? malloc(sizeof *made + (size_t)(bytes - VALUES_AT) + sizeof(uint64_t)) : NULL;
-    if (made)
-        system = os_pread(fd, made->hashes, (size_t)(bytes - VALUES_AT), VALUES_AT, &got);
-    os_close(fd);
-    enum tokmap_status status = TOKMAP_OK;
-    if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "what describes values cannot be read");
-    else if (good && !made)
-        status = error_set_memory(error, "the hashes of values", bytes);
-    else if (!good || got < bytes - VALUES_AT || hash64(made->hashes, (size_t)got) != header.table_hash)
-        status = error_set(error, TOKMAP_ERROR_CORRUPT, path, 0,
-                           "the header or the hashes of these values do not match their own hashes; " REMEDY);
-    if (status) {
-        free(made);
+    enum tokmap_status status =
+        size < sizeof header ? TOKMAP_OK : reader->read(reader->user, 0, sizeof header, &header, error);
+    const uint64_t bytes = status ? 0 : values_summary_bytes(&header, &table_at);
+    if (!status && (!bytes || (size != header.file_bytes && size != bytes)))
+        status = error_set(error, TOKMAP_ERROR_FORMAT, name, 0,
+                           "this is not a file of values with a sound header, or it has another length; " REMEDY);
+    if (status)
         return status;
-    }
+    const size_t table = (size_t)(bytes - VALUES_AT);
+    struct values_ranges *made = malloc(sizeof *made + table + sizeof(uint64_t));
+    if (!made)
+        return error_set_memory(error, "the hashes of values", table);
+    status = reader->read(reader->user, size == bytes ? VALUES_AT : table_at, table, made->hashes, error);
+    if (!status && hash64(made->hashes, table) != header.table_hash)
+        status = error_set(error, TOKMAP_ERROR_CORRUPT, name, table_at,
+                           "the hashes of these values do not match their own hash; " REMEDY);
     made->header = header;
-    made->count = max64((bytes - VALUES_AT) / sizeof(uint64_t), 1);
+    made->count = max64(table / sizeof(uint64_t), 1);
     made->end = header.bitmap_at + div_ceil(header.tokens, 8);
     made->table_at = table_at;
-    *ranges = made;
-    return TOKMAP_OK;
+    if (status)
+        free(made);
+    else
+        *ranges = made;
+    return status;
+}
+
+struct opened {
+    int fd;
+    const char *path;
+};
+
+static enum tokmap_status opened_read(void *user, uint64_t at, size_t bytes, void *into, struct tokmap_error *error)
+{
+    const struct opened *opened = user;
+    size_t got = 0;
+    const int system = os_pread(opened->fd, into, bytes, at, &got);
+    return system || got < bytes
+               ? error_set_system(error, system ? system : EIO, opened->path, at, "the values cannot be read")
+               : TOKMAP_OK;
+}
+
+enum tokmap_status values_ranges_load(struct values_ranges **ranges, const char *path, struct tokmap_error *error)
+{
+    struct opened opened = {-1, path};
+    const struct values_reader reader = {opened_read, &opened};
+    uint64_t bytes = 0;
+    *ranges = NULL;
+    int system = os_open(path, OS_READ_NOW, &opened.fd);
+    if (!system)
+        system = os_file_bytes(opened.fd, &bytes);
+    const enum tokmap_status status =
+        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the values cannot be opened")
+               : values_ranges_read(ranges, path, bytes, &reader, error);
+    if (opened.fd >= 0)
+        os_close(opened.fd);
+    return status;
 }

@@ -132,8 +132,17 @@ struct values_ranges {
  * not a sound header. *table_at: where the table is in the file. */
 uint64_t values_summary_bytes(const void *head, uint64_t *table_at);
 
-/* Reads the two, one after the other, from a file that has nothing else. The caller frees *ranges. Statuses: OK,
- * ERROR_NOT_FOUND, ERROR_IO, ERROR_CORRUPT, ERROR_MEMORY. */
+/* Reads bytes of a file of values, which has them. */
+struct values_reader {
+    enum tokmap_status (*read)(void *user, uint64_t at, size_t bytes, void *into, struct tokmap_error *error);
+    void *user;
+};
+
+/* Reads the two from a file of `size` bytes, or from one that has nothing else, one after the other. The caller frees
+ * *ranges. name: for messages. Statuses: OK, ERROR_FORMAT, ERROR_CORRUPT, ERROR_MEMORY, those of the reader. */
+enum tokmap_status values_ranges_read(struct values_ranges **ranges, const char *name, uint64_t size,
+                                      const struct values_reader *reader, struct tokmap_error *error);
+/* Does the same with a file at a path. Statuses: also ERROR_NOT_FOUND, ERROR_IO. */
 enum tokmap_status values_ranges_load(struct values_ranges **ranges, const char *path, struct tokmap_error *error);
 
 #endif

@@ -20,7 +20,7 @@ import unittest
 from object_server import CHANGES, TRANSIENT, ObjectServer
 
 TOKMAP = os.path.join(os.environ["BUILD_DIR"], "bin", "tokmap")
-ENDINGS = (".bin", ".bin.zst", ".tmx", ".mask")
+ENDINGS = (".bin", ".bin.zst", ".tmx", ".mask", ".values")
 
 
 def files(folder):
@@ -53,6 +53,13 @@ class Objects(unittest.TestCase):
                 row = words.choices(range(99), k=words.randrange(1, 900))
                 file.write(json.dumps({"ids": row, "mask": [value % 2 for value in row]}) + "\n")
         cls.pack("masked", "--ids-field", "ids", "--mask-field", "mask", "--vocab-size", "100", "--no-eod", ids)
+        for name, element, size in (("web", "u8", 1), ("masked", "u16[2]", 4)):
+            path = os.path.join(cls.data, name)
+            said = subprocess.run([TOKMAP, "info", "--json", path], check=True, capture_output=True)
+            raw = os.path.join(cls.base.name, "raw")
+            with open(raw, "wb") as file:
+                file.write(words.randbytes(size * json.loads(said.stdout)["tokens"]))
+            subprocess.run([TOKMAP, "index", "-q", path, "--values", f"v:{element}={raw}"], check=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -85,9 +92,10 @@ class Objects(unittest.TestCase):
     def local(self, name):
         return os.path.join(self.data, name)
 
-    def of_data(self, *names):
+    def of_data(self, *names, values=True):
         return {path: content for path, content in files(self.data).items()
-                if any(path == name or re.fullmatch(name + r"(-\d+)?\.[.a-z]+", path) for name in names)}
+                if (values or not path.endswith(".values")) and
+                any(path == name or re.fullmatch(name + r"(-\d+)?\.[.a-z]+", path) for name in names)}
 
     def uploads(self):
         """Whether the server has unfinished uploads."""
@@ -108,7 +116,7 @@ class Copies(Objects):
                 self.copy(self.local(name), place, "--verify", verify)
                 self.copy(place + name, back + verify + "/", "--verify", verify)
         wanted = self.of_data("web", "one", "masked")
-        self.assertEqual(len(wanted), 1 + 2 * 3 + 2 + 3)
+        self.assertEqual(len(wanted), 1 + 3 * 3 + 2 + 4)
         for folder in ("bucket/sizes", "bucket/full", "backsizes", "backfull"):
             self.assertEqual(files(os.path.join(self.top, folder)), wanted)
         said = subprocess.run([TOKMAP, "verify", back + "full/web"], capture_output=True, check=True, text=True)
@@ -123,7 +131,7 @@ class Copies(Objects):
         self.assertEqual(files(os.path.join(self.top, "side")), self.of_data("web"))
         self.assertEqual(files(os.path.join(self.bucket, "third")), self.of_data("web"))
         self.copy(self.server.url + "/bucket/full/web", back + "web/")
-        self.assertEqual(files(back + "web"), self.of_data("web"))
+        self.assertEqual(files(back + "web"), self.of_data("web", values=False))  # files there cannot be listed
         self.assertFalse(self.uploads())
 
     def test_loose(self):
@@ -196,19 +204,19 @@ class Copies(Objects):
         self.assertEqual(self.server.counts()["status 400"], 1)
 
     def test_order(self):
-        """Indexes come after all tokens, and the manifest after them."""
+        """Indexes come after all tokens and values, and the manifest after them."""
         self.copy(self.local("web"), "s3://bucket/web")
         with open(self.log, encoding="utf-8") as file:
             made = [line.split()[1] for line in file
                     if re.match(r"POST \S+\?uploadId=|PUT [^?]+ ", line) and " status=200 " in line]
-        kinds = ["bin" if ".bin" in path else "tmx" if ".tmx" in path else "manifest" for path in made]
-        self.assertEqual(kinds, ["bin"] * 3 + ["tmx"] * 3 + ["manifest"])
+        kinds = ["bin" if ".bin" in path or ".values" in path else "tmx" if ".tmx" in path else "manifest" for path in made]
+        self.assertEqual(kinds, ["bin"] * 6 + ["tmx"] * 3 + ["manifest"])
 
     def test_again(self):
         """What is there is not sent again, and another dataset is not replaced unless that is said."""
         for target in ("s3://bucket/web", os.path.join(self.top, "local", "web")):
             first = self.copy(self.local("web"), target)
-            self.assertEqual((first["changed"], first["kept"]), (3, 0))
+            self.assertEqual((first["changed"], first["shards"], first["values"], first["kept"]), (6, 3, 3, 0))
             second = self.copy(self.local("web"), target, "--verify", "full")
             self.assertEqual((second["changed"], second["sent"]), (0, 0))
             folder = self.bucket if target.startswith("s3") else os.path.dirname(target)
@@ -221,7 +229,8 @@ class Copies(Objects):
             self.assertEqual(files(folder), before)
             self.copy(other, target, "--force")
             after = {path: content for path, content in files(os.path.dirname(other)).items()}
-            self.assertEqual(files(folder), after)
+            self.assertEqual({path: content for path, content in files(folder).items() if path in after}, after)
+            self.assertEqual(set(files(folder)) - set(after), {path for path in before if path.endswith(".values")})
         self.assertFalse(self.uploads())
 
     def test_repair(self):
@@ -296,7 +305,7 @@ class Copies(Objects):
         self.server.set(rules=[])
         report = self.copy(self.local("web"), "s3://bucket/web")
         self.assertGreater(report["kept"], 20 << 20)
-        self.assertLess(report["sent"], 4 << 20)
+        self.assertLess(report["sent"], 16 << 20)  # 12 MB of them are values
         self.assertEqual(files(self.bucket), self.of_data("web"))
 
     def test_faults(self):
@@ -374,9 +383,10 @@ class Copies(Objects):
             self.assertIn("n/" + name + ".tmx", files(self.bucket))
         wanted = self.of_data("masked")
         names = files(os.path.join(self.top, "names"))
-        self.assertEqual(len(names), 8 * 3)
+        self.assertEqual(len(names), 8 * 4)
         for path, content in names.items():
-            self.assertEqual(content, wanted["masked" + path[path.rindex("."):]])
+            ending = ".v.values" if path.endswith(".values") else path[path.rindex("."):]
+            self.assertEqual(content, wanted["masked" + ending])
         self.copy("s3://bucket/n/", os.path.join(self.top, "all"))
         self.assertEqual(files(os.path.join(self.top, "all")), names)
         self.server.set(ghosts=["n/x/../../../../out.tmx"])

@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "commands/copy/copy_file.h"
 #include "commands/copy/dataset_copy.h"
-#include "commands/report/values_report.h"
 #include "platform/os.h"
 
 struct copy_arguments {
@@ -42,11 +41,13 @@ static void report(const struct copy_arguments *given, const char *from, const c
     cli_numbers(&report, "bytes|sent|kept", result->bytes, result->sent, result->kept);
     cli_member(&report, "verify", cli_text(given->verify == VERIFY_FULL ? "full" : "sizes"));
     cli_member(&report, "seconds", cli_real(seconds));
+    cli_numbers(&report, "values", result->values);
     cli_report_end(&report);
     if (given->json || given->quiet)
         return;
-    cli_print("%s: %s, %s%s\n", to, CLI_COUNTED(result->shards, "shard"), CLI_BYTES(result->bytes),
-              !result->changed ? "; all of it was there already" : "");
+    cli_print("%s: %s%s%s%s, %s%s\n", to, CLI_COUNTED(result->shards, "shard"), result->values ? " and " : "",
+              result->values ? CLI_COUNTED(result->values, "file") : "", result->values ? " of values" : "",
+              CLI_BYTES(result->bytes), !result->changed ? "; all of it was there already" : "");
     if (result->kept && result->changed)
         cli_print("%s: %s had been copied before\n", to, CLI_BYTES(result->kept));
     if (seconds > 0 && result->sent)
@@ -92,7 +93,6 @@ static int copy(const struct cli_command *command, const char **operands, size_t
             cli_say(program, "what has been copied is kept: the same command continues");
         return cli_finish(program, failed);
     }
-    values_left_out(program, operands[0], "put copies of them beside the copied shards, to which they belong as well");
     report(given, operands[0], operands[1], &result, seconds);
     return cli_finish(program, CLI_DONE);
 }

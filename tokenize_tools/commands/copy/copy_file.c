@@ -9,7 +9,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/partial_file.h"
+#include "format/values_file.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 void copy_hands_free(struct copy_hands *hands)
 {
@@ -145,6 +147,13 @@ static enum tokmap_status copy_open(struct copy_file *file, struct copy_hands *h
     return TOKMAP_OK;
 }
 
+char *copy_file_path(const char *stem, enum shard_file file, enum shard_state state)
+{
+    if (!values_file_is(stem))
+        return shard_file_path(stem, file, state);
+    return path_ended(stem, state == SHARD_PARTIAL ? ".copy.partial" : ""); /* a writer's is .values.partial */
+}
+
 enum tokmap_status copy_file_open(struct copy_file *file, const char *from, const char *to, const char *upload,
                                   struct copy_hands *hands, struct tokmap_error *error)
 {
@@ -153,8 +162,8 @@ enum tokmap_status copy_file_open(struct copy_file *file, const char *from, cons
     file->part_bytes = max64(file->part_bytes ? file->part_bytes : COPY_PART_BYTES,
                              round_up(div_ceil(file->bytes, UPLOAD_PARTS_MOST), COPY_ALIGN));
     file->parts = file->left = (uint32_t)max64(div_ceil(file->bytes, file->part_bytes), 1);
-    file->from = shard_file_path(from, file->file, SHARD_FINAL);
-    file->to = shard_file_path(to, file->file, SHARD_FINAL);
+    file->from = copy_file_path(from, file->file, SHARD_FINAL);
+    file->to = copy_file_path(to, file->file, SHARD_FINAL);
     bool good = file->from && file->to;
     if (remote_is(to)) {
         file->tags = calloc(file->parts, sizeof *file->tags);
@@ -163,7 +172,7 @@ enum tokmap_status copy_file_open(struct copy_file *file, const char *from, cons
         good = good && file->tags && file->sizes && file->hashes &&
                (!upload || bytes_append(&file->upload, upload, strlen(upload) + 1));
     } else {
-        file->partial = shard_file_path(to, file->file, SHARD_PARTIAL);
+        file->partial = copy_file_path(to, file->file, SHARD_PARTIAL);
         good = good && file->partial;
     }
     enum tokmap_status status = good ? TOKMAP_OK : error_set_memory(error, "a file that is copied", 0);

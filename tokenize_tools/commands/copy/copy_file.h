@@ -29,6 +29,10 @@ struct copy_hands {
 };
 void copy_hands_free(struct copy_hands *hands);
 
+/* Returns the name of a file of a shard, which the caller frees. A stem that is the name of a file of values has no
+ * other files: it stands for its SHARD_TOKENS. */
+char *copy_file_path(const char *stem, enum shard_file file, enum shard_state state);
+
 struct copy_file {
     enum shard_file file;
     const struct index *index; /* of the shard, open as long as parts are copied */

@@ -10,9 +10,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/index_verify.h"
+#include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_commit.h"
+#include "format/values_file.h"
 #include "platform/os.h"
+#include "remote/remote_object.h"
 #include "text/path.h"
 
 #define STEP ((size_t)4 << 20) /* read at once of an index */
@@ -254,7 +257,7 @@ static enum tokmap_status file_open(struct copy_shard *shard, enum shard_file ki
     *file = (struct copy_file){
         .file = kind, .index = &shard->index, .replace = settings->replace, .part_bytes = settings->part_bytes};
     if (remote_is(shard->name->to)) {
-        char *to = shard_file_path(shard->name->to, kind, SHARD_FINAL);
+        char *to = copy_file_path(shard->name->to, kind, SHARD_FINAL);
         if (!to)
             return no_memory(error);
         upload = upload_find(settings, to);
@@ -286,9 +289,47 @@ static enum tokmap_status index_send(struct copy_shard *shard, const struct copy
     return status;
 }
 
+/* A file of values in object storage. */
+struct values_object {
+    struct copy_hands *hands;
+    const char *name;
+    struct remote_facts version;
+};
+
+static enum tokmap_status object_read(void *user, uint64_t at, size_t bytes, void *into, struct tokmap_error *error)
+{
+    const struct values_object *object = user;
+    return remote_object_read(&object->hands->client, object->name, &object->version, at, bytes, into, error);
+}
+
+/* Opens a file of values. */
+static enum tokmap_status values_open(struct copy_shard *shard, const struct copy_settings *settings,
+                                      struct copy_hands *hands, struct tokmap_error *error)
+{
+    struct values_object object = {hands, shard->name->from, {.bytes = 0}};
+    const struct values_reader reader = {object_read, &object};
+    struct values_ranges *ranges = NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    if (remote_is(object.name)) {
+        status = remote_object_find(&hands->client, object.name, &object.version, error);
+        if (!status)
+            status = values_ranges_read(&ranges, object.name, object.version.bytes, &reader, error);
+    } else {
+        status = values_ranges_load(&ranges, object.name, error);
+    }
+    shard->index = (struct index){.path = object.name, .values = ranges};
+    shard->index_there = true;
+    shard->left = 1;
+    if (!status && !remote_is(shard->name->to))
+        status = folders_make(shard->name->to, error);
+    return status ? status : file_open(shard, SHARD_TOKENS, settings, hands, error);
+}
+
 enum tokmap_status copy_shard_open(struct copy_shard *shard, const struct copy_settings *settings,
                                    struct copy_hands *hands, struct tokmap_error *error)
 {
+    if (values_file_is(shard->name->from))
+        return values_open(shard, settings, hands, error);
     char *from = shard_file_path(shard->name->from, SHARD_INDEX, SHARD_FINAL);
     enum tokmap_status status = from ? TOKMAP_OK : no_memory(error);
     if (!status && !remote_is(shard->name->to))
@@ -325,6 +366,7 @@ void copy_shard_rest(struct copy_shard *shard)
 void copy_shard_free(struct copy_shard *shard)
 {
     copy_shard_rest(shard);
+    free((void *)(uintptr_t)shard->index.values);
     for (int i = 0; i < COPY_FILES; i++)
         copy_file_free(&shard->files[i]);
     if (shard->temporary)
@@ -353,8 +395,10 @@ enum tokmap_status copy_shard_name_files(struct copy_shard *shard, const struct 
             status = copy_file_name(&shard->files[i], hands, error);
     if (!settings->full || status || !copy_shard_changes(shard))
         return status;
-    status = index_open(&shard->index, shard->index_path, error);
-    shard->index_opened = !status;
+    if (!shard->index.values) {
+        status = index_open(&shard->index, shard->index_path, error);
+        shard->index_opened = !status;
+    }
     for (int i = 0; i < SHARD_FILES && !status; i++)
         if (shard->files[i].parts && !shard->files[i].there)
             status = copy_file_read_again(&shard->files[i], hands, error);
@@ -362,11 +406,22 @@ enum tokmap_status copy_shard_name_files(struct copy_shard *shard, const struct 
     return status;
 }
 
+/* Gives a file of values its name on a file system. */
+static enum tokmap_status values_name(struct copy_file *file, struct tokmap_error *error)
+{
+    const int system = file->there || remote_is(file->to) ? 0 : name_file(-1, file->partial, file->to, true, NULL);
+    file->made = file->made && system;
+    return system ? error_set_system(error, system, file->to, TOKMAP_NO_OFFSET, "the values cannot be renamed")
+                  : TOKMAP_OK;
+}
+
 enum tokmap_status copy_shard_name(struct copy_shard *shard, struct copy_hands *hands, struct tokmap_error *error)
 {
     struct paths paths;
     bool visible = false;
     int fd = -1;
+    if (shard->index.values)
+        return values_name(&shard->files[SHARD_TOKENS], error);
     if (remote_is(shard->name->to))
         return copy_file_name(&shard->files[SHARD_INDEX], hands, error);
     if (!copy_shard_changes(shard)) {
@@ -409,7 +464,7 @@ void copy_shard_abort_uploads(const struct copy_shard *shard, const struct copy_
                               struct copy_hands *hands)
 {
     for (int i = 0; i < COPY_FILES && remote_is(shard->name->to); i++) {
-        char *to = shard_file_path(shard->name->to, (enum shard_file)i, SHARD_FINAL);
+        char *to = copy_file_path(shard->name->to, (enum shard_file)i, SHARD_FINAL);
         const char *upload = to ? upload_find(settings, to) : NULL;
         if (upload)
             (void)remote_upload_abort(&hands->client, to, upload, NULL);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * copy_shard.h - one shard that is copied: its index, which comes first here and gets its name last, and the files that
- * the index describes.
+ * the index describes. A file of values is a shard of one file without an index: it describes itself.
  */
 #ifndef TOKMAP_COMMANDS_COPY_COPY_SHARD_H
 #define TOKMAP_COMMANDS_COPY_COPY_SHARD_H
 
 #include "copy_file.h"
 
-/* The name of a shard here and there, without the endings of its files. */
+/* The name of a shard here and there, without the endings of its files; or the whole name of a file of values. */
 struct copy_name {
     char *from, *to;
 };
@@ -29,8 +29,8 @@ struct copy_settings {
 
 struct copy_shard {
     const struct copy_name *name;
-    struct index index;
-    char *index_path; /* of a file of this machine: the source's, NAME.tmx.partial, or a temporary file */
+    struct index index; /* of values: index.values alone */
+    char *index_path;   /* of a file of this machine: the source's, NAME.tmx.partial, or a temporary file */
     bool index_opened, temporary;
     bool index_made;                    /* NAME.tmx.partial is there */
     bool index_there;                   /* `to` has this index */

@@ -35,11 +35,12 @@ struct dataset_copy_options {
 };
 
 struct dataset_copy_result {
-    uint64_t shards, changed; /* shards; those that were not there */
-    uint64_t bytes;           /* of all files */
-    uint64_t sent, kept;      /* bytes that were written; that were there, from an earlier copy */
-    bool manifest;            /* the dataset has one */
-    bool unfinished;          /* after a failure: parts are kept, with which the same call continues */
+    uint64_t shards, values; /* shards; files of values */
+    uint64_t changed;        /* of both, those that were not there */
+    uint64_t bytes;          /* of all files */
+    uint64_t sent, kept;     /* bytes that were written; that were there, from an earlier copy */
+    bool manifest;           /* the dataset has one */
+    bool unfinished;         /* after a failure: parts are kept, with which the same call continues */
 };
 
 /* Statuses: OK; ERROR_ARGUMENT (a name that cannot be copied, or not to there), ERROR_NOT_FOUND, and those of
