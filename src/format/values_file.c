@@ -265,6 +265,8 @@ static enum tokmap_status values_header_read(struct values_file *values, bool pa
         return error_set(error, TOKMAP_ERROR_TRUNCATED, values->path, got,
                          "the file is %zu bytes long, but the header of values alone needs %zu; " REMEDY, got,
                          sizeof header);
+    if (partial) /* a power failure may have cut the write of its last header, and each field is checked */
+        values_header_seal(&header);
     const enum tokmap_status status = header_check(values, &header, index, error);
     if (!status && !partial && found.bytes != values->bytes)
         return error_set(error, TOKMAP_ERROR_TRUNCATED, values->path, min64(found.bytes, values->bytes),
