@@ -858,8 +858,10 @@ class Loader(Reader):
             self._enter_phase()
         made = [make()[0] for _, make in self._makers]
         found: dict[str, Any] = dict(zip(self.fields, made))
-        for kind, arrays in zip(self._kinds, (made[len(self.fields):], made[len(self.fields) + len(self._value_names):])):
-            found[kind] = dict(zip(self._value_names, arrays))
+        at = len(self.fields)
+        for kind in self._kinds:
+            found[kind] = dict(zip(self._value_names, made[at:]))
+            at += len(self._value_names)
         return found
 
     @property

@@ -252,8 +252,8 @@ class RunDataset(Rows):
             check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
     def _makers(self, count: int) -> list[tuple[str, str, Maker]]:
-        """The library's member and the name of each column, and a function that makes an array of `count` rows. The last
-        ones are kept, since batches usually have one size."""
+        """The library's member and the name of each column, and a function that makes an array of `count` rows. The
+        last ones are kept, since batches usually have one size."""
         made = self._made  # read once: another thread may store its own meanwhile
         if made[0] != count:
             seq_len = self.run.info.seq_len
