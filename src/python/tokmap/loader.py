@@ -856,12 +856,9 @@ class Loader(Reader):
             raise self._unsettled()
         if self._phase_end is not None and self._next_step() >= self._phase_end:
             self._enter_phase()
-        made = [make()[0] for _, make in self._makers]
-        found: dict[str, Any] = dict(zip(self.fields, made))
-        at = len(self.fields)
-        for kind in self._kinds:
-            found[kind] = dict(zip(self._value_names, made[at:]))
-            at += len(self._value_names)
+        made = iter([make()[0] for _, make in self._makers])
+        found: dict[str, Any] = {name: next(made) for name in self.fields}
+        found.update((kind, {name: next(made) for name in self._value_names}) for kind in self._kinds)
         return found
 
     @property

@@ -164,7 +164,8 @@ class RunDataset(Rows):
         self._batch = c.Batch(sizeof(c.Batch))
         self._pointers = [byref(each) for each in (self._step, self._row, self._out, self._batch, self._error)]
         self._columns = [(name, name, (), self._code) for name in self.fields]
-        self._columns += [(f"values{k}", *array) for k, array in enumerate(values_of(handle, self._arguments["values"]))]
+        arrays = values_of(handle, self._arguments["values"])
+        self._columns += [(f"values{k}", *array) for k, array in enumerate(arrays)]
         self._row_bytes = {member: BYTES[code] * prod(shape) * info.seq_len for member, _, shape, code in self._columns}
         self._handle = handle
         self.run._loaders.add(self)
