@@ -30,7 +30,7 @@ struct tokmap_values_writer;
 
 struct tokmap_values_options {
     size_t size;
-    int replace; /* of open(). 1: finish() replaces values that exist. 0 (default): ERROR_EXISTS */
+    int replace; /* of open(). 1: finish() replaces values that exist; a killed one is continued with 0. Default: 0 */
     int holes;   /* of finish(). 1: tokens may lack values, which are zeros then. Default: 0 */
     int nan;     /* of finish(). 1: values may be NaN. Default: 0 */
 };

@@ -25,13 +25,13 @@ struct head {
     uint64_t arrays, hash;
 };
 
-struct chunk {
+struct values_chunk {
     uint64_t count, hash; /* the hash is of the count and the records */
     struct values_record records[VALUES_CHUNK_MOST];
 };
-#define CHUNK_HEAD offsetof(struct chunk, records)
+#define CHUNK_HEAD offsetof(struct values_chunk, records)
 
-static uint64_t chunk_hash(const struct chunk *chunk)
+static uint64_t chunk_hash(const struct values_chunk *chunk)
 {
     return hash64_seeded(chunk->records, (size_t)chunk->count * sizeof *chunk->records, chunk->count);
 }
@@ -89,7 +89,7 @@ enum tokmap_status values_note_open(struct values_note *note, const char *folder
     char host[HOST_MOST], name[HOST_MOST + 40];
     uint64_t number = 0;
     struct head head = {MAGIC, arrays, 0};
-    *note = (struct values_note){.folder = strdup(folder), .fd = -1};
+    *note = (struct values_note){.folder = strdup(folder), .fd = -1, .chunk = malloc(sizeof *note->chunk)};
     os_host_name(host, sizeof host);
     for (char *at = host; *at; at++)
         if (*at == '/' || *at == '\n')
@@ -97,7 +97,7 @@ enum tokmap_status values_note_open(struct values_note *note, const char *folder
     int system = os_random(&number, sizeof number);
     (void)snprintf(name, sizeof name, "%s-%" PRIu32 "-%016" PRIx64, host, os_process_id(), number);
     note->path = path_in(folder, name);
-    if (!note->path || !note->folder)
+    if (!note->path || !note->folder || !note->chunk)
         system = ENOMEM;
     if (!system && (system = os_open(note->path, OS_WRITE_NEW, &note->fd)))
         note->fd = -1;
@@ -134,9 +134,10 @@ static int record_compare(const void *a, const void *b)
     return x->work != y->work ? (x->work < y->work ? -1 : 1) : x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Appends a chunk. Returns an errno. */
-static int chunk_append(struct values_note *note, struct chunk *chunk)
+/* Appends the chunk. Returns an errno. */
+static int chunk_append(struct values_note *note)
 {
+    struct values_chunk *chunk = note->chunk;
     const size_t bytes = CHUNK_HEAD + (size_t)chunk->count * sizeof *chunk->records;
     chunk->hash = chunk_hash(chunk);
     const int system = os_pwrite(note->fd, chunk, bytes, note->end);
@@ -146,10 +147,10 @@ static int chunk_append(struct values_note *note, struct chunk *chunk)
 
 enum tokmap_status values_note_store(struct values_note *note, struct tokmap_error *error)
 {
-    struct chunk *chunk = note->count ? malloc(sizeof *chunk) : NULL;
-    int system = chunk || !note->count ? 0 : ENOMEM;
+    struct values_chunk *chunk = note->chunk;
+    int system = 0;
     qsort(note->records, (size_t)note->count, sizeof *note->records, record_compare);
-    for (uint64_t i = 0; i < note->count && !system; system = chunk_append(note, chunk)) {
+    for (uint64_t i = 0; i < note->count && !system; system = chunk_append(note)) {
         for (chunk->count = 0; i < note->count; i++) {
             const struct values_record *next = &note->records[i];
             struct values_record *last = chunk->count ? &chunk->records[chunk->count - 1] : NULL;
@@ -165,20 +166,14 @@ enum tokmap_status values_note_store(struct values_note *note, struct tokmap_err
         system = os_sync(note->fd);
     note->noted = note->noted || note->count;
     note->count = 0;
-    free(chunk);
     return system ? note_failed(note, system, error) : TOKMAP_OK;
 }
 
 enum tokmap_status values_note_opened(struct values_note *note, uint64_t work, struct tokmap_error *error)
 {
-    struct chunk *chunk = malloc(sizeof *chunk);
-    int system = ENOMEM;
-    if (chunk) {
-        chunk->count = 1;
-        chunk->records[0] = (struct values_record){work, 0, 0};
-        system = chunk_append(note, chunk);
-    }
-    free(chunk);
+    note->chunk->count = 1;
+    note->chunk->records[0] = (struct values_record){work, 0, 0};
+    const int system = chunk_append(note);
     return system ? note_failed(note, system, error) : TOKMAP_OK;
 }
 
@@ -190,6 +185,7 @@ void values_note_close(struct values_note *note)
     }
     os_close(note->fd);
     free(note->records);
+    free(note->chunk);
     free(note->path);
     free(note->folder);
 }
@@ -198,7 +194,7 @@ void values_note_close(struct values_note *note)
 
 /* Reads the chunk at byte `at`. *bytes is 0 at the end, also where the rest is torn: shorter than it says, zeros, or a
  * last chunk without its hash. */
-static enum tokmap_status chunk_read(int fd, const char *path, uint64_t at, uint64_t end, struct chunk *chunk,
+static enum tokmap_status chunk_read(int fd, const char *path, uint64_t at, uint64_t end, struct values_chunk *chunk,
                                      uint64_t *bytes, struct tokmap_error *error)
 {
     size_t got = 0;
@@ -209,12 +205,11 @@ static enum tokmap_status chunk_read(int fd, const char *path, uint64_t at, uint
         return error_set_system(error, system, path, at, "the notes of a writer cannot be read");
     if (got < CHUNK_HEAD)
         return TOKMAP_OK;
-    const uint64_t whole =
-        chunk->count > VALUES_CHUNK_MOST ? UINT64_MAX : CHUNK_HEAD + chunk->count * sizeof *chunk->records;
-    const bool zero = !chunk->count && !chunk->hash;
-    if ((whole != UINT64_MAX && whole > got) || zero)
+    const bool possible = chunk->count <= VALUES_CHUNK_MOST;
+    const uint64_t whole = possible ? CHUNK_HEAD + chunk->count * sizeof *chunk->records : 0;
+    if (whole > got || (!chunk->count && !chunk->hash))
         return TOKMAP_OK;
-    if (whole == UINT64_MAX || chunk->hash != chunk_hash(chunk))
+    if (!possible || chunk->hash != chunk_hash(chunk))
         return whole == end - at ? TOKMAP_OK
                                  : error_set(error, TOKMAP_ERROR_CORRUPT, path, at,
                                              "the notes of a writer do not match their hash; remove this file, and put "
@@ -228,7 +223,7 @@ enum tokmap_status values_note_scan(const char *path, uint64_t *arrays, bool *lo
                                                                 struct tokmap_error *error),
                                     void *user, struct tokmap_error *error)
 {
-    struct chunk *chunk = malloc(sizeof *chunk);
+    struct values_chunk *chunk = malloc(sizeof *chunk);
     struct head head = {{0}, 0, 0};
     struct os_stat stat = {0};
     size_t got = 0;

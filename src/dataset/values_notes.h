@@ -34,6 +34,7 @@ struct values_note {
     bool noted;   /* it has a record with tokens */
     struct values_record *records;
     uint64_t count, room;
+    struct values_chunk *chunk; /* that is appended next */
 };
 
 /* Lock a folder of notes, which is created, against other processes that open files of values there or finish them, and

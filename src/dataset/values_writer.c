@@ -87,8 +87,7 @@ static enum tokmap_status partial_find(const struct tokmap_values_writer *writer
         free(path);
         return TOKMAP_OK;
     }
-    if (!status && (memcmp(file->array.shape, array->shape, sizeof array->shape) != 0 ||
-                    file->array.element != array->element || file->array.dimensions != array->dimensions))
+    if (!status && !values_type_equals(&file->array, array))
         status = error_set(&reason, TOKMAP_ERROR_MISMATCH, file->path, offsetof(struct values_header, element),
                            "these unfinished values are %s, but %s is asked for; ask for their type, or remove the "
                            "file",

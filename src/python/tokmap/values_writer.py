@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from .hints import Path
     from .loader import Batch
 
-#: The types of elements, by their names in the library: those of NumPy and torch, and what a buffer calls them.
-_ELEMENTS = {"u8": ("uint8",), "u16": ("uint16",), "u32": ("uint32",), "f16": ("float16", "e"),
-             "bf16": ("bfloat16", "uint16"), "f32": ("float32", "f")}
+#: The types of elements, by their names in the library: the name that NumPy and torch have, and others that will do.
+_ELEMENTS = {"u8": ("uint8",), "u16": ("uint16",), "u32": ("uint32",), "f16": ("float16",),
+             "bf16": ("bfloat16", "uint16"), "f32": ("float32",)}
 
 
 class Finished(NamedTuple):
@@ -58,7 +58,8 @@ class ValuesWriter:
     arrays   the name WHAT of the values, or a list of (name, dtype, shape) for several
     dtype    with one name: uint8, uint16, uint32, float16, bfloat16, or float32, of NumPy or torch, or as a text
     shape    of a token's values: a number, a tuple, or () for one element
-    replace  finished values are replaced at finish(); otherwise they are a FileExistsError
+    replace  finished values are replaced at finish(), which if killed is continued without it; otherwise they are a
+             FileExistsError
 
     What was put survives a kill once sync() or close() has returned, and after 4 s. The end of `with` closes; it does
     not finish.

@@ -312,6 +312,48 @@ static void killed_writers_lose_nothing_that_was_synced(void **unused)
     printf("%d datasets, %d kills\n", datasets, done);
 }
 
+/* Returns the path of the only note in a folder. */
+static const char *note_path(const char *notes)
+{
+    static char path[1200];
+    DIR *listed = opendir(in_folder(folder, notes));
+    assert_non_null(listed);
+    for (struct dirent *entry; (entry = readdir(listed));)
+        if (strchr(entry->d_name, '-'))
+            (void)snprintf(path, sizeof path, "%s/%s/%s", folder, notes, entry->d_name);
+    closedir(listed);
+    return path;
+}
+
+/* What was put is noted within seconds, without a call. */
+static void the_thread_notes_what_was_put(void **unused)
+{
+    (void)unused;
+    struct tokmap_values_result result = TOKMAP_VALUES_RESULT_INIT;
+    struct os_stat found = {.bytes = 0};
+    int status;
+    dataset_make("thread");
+    const pid_t child = fork();
+    if (!child) {
+        child_check(tokmap_values_open(&writer, dataset, ARRAYS, NULL, &error));
+        child_check(try_put(0, all_tokens));
+        (void)pause();
+    }
+    for (int wait = 0; wait < 600 && found.bytes <= 24 + SHARDS * 40; wait++) { /* more than shards that were opened */
+        usleep(50000);
+        if (file_exists(in_folder(folder, "thread/ids.values.notes")))
+            assert_int_equal(os_stat(note_path("thread/ids.values.notes"), &found), 0);
+    }
+    usleep(500000);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    writer_open();
+    MUST(tokmap_values_finish(writer, NULL, &result, &error));
+    assert_int_equal(result.missing, 0);
+    writer_close();
+    tokmap_dataset_close(dataset);
+}
+
 static void several_writers_and_a_busy_finish(void **unused)
 {
     (void)unused;
@@ -441,19 +483,6 @@ static void nan_is_refused_with_its_place(void **unused)
     free(values);
 }
 
-/* Returns the path of the only note in a folder. */
-static const char *note_path(const char *notes)
-{
-    static char path[1200];
-    DIR *listed = opendir(in_folder(folder, notes));
-    assert_non_null(listed);
-    for (struct dirent *entry; (entry = readdir(listed));)
-        if (strchr(entry->d_name, '-'))
-            (void)snprintf(path, sizeof path, "%s/%s/%s", folder, notes, entry->d_name);
-    closedir(listed);
-    return path;
-}
-
 static void torn_notes_are_ignored_and_damaged_ones_are_not(void **unused)
 {
     (void)unused;
@@ -544,34 +573,35 @@ static void a_file_that_was_removed_voids_its_notes(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-/* A finish that was killed while it named files has left some of them; the rest is finished by the next one. */
-static void a_finish_continues_where_it_was_killed(void **unused)
+/* A finish that was killed while it named files has left some of them; the rest is finished by the next one. With
+ * replace, the old files are where the new ones have no name yet. */
+static void finish_again(bool replace)
 {
-    (void)unused;
     struct tokmap_values_result result = TOKMAP_VALUES_RESULT_INIT;
-    uint8_t *expected = malloc(all_tokens);
-    assert_non_null(expected);
-    memset(expected, 1, all_tokens);
-    dataset_make("named");
-    writer_open();
-    put(0, all_tokens);
-    writer_close();
-    const char *path = note_path("named/ids.values.notes");
-    size_t bytes;
-    uint8_t *note = file_read(path, &bytes);
-    writer_open();
-    MUST(tokmap_values_finish(writer, NULL, &result, &error));
-    writer_close();
-    /* As if it had been killed after the first four of nine names. */
+    struct tokmap_values_options options = TOKMAP_VALUES_OPTIONS_INIT;
+    options.replace = replace;
+    for (int round = 0; round < 2; round++) {
+        MUST(tokmap_values_open(&writer, dataset, ARRAYS, &options, &error));
+        if (round) {
+            MUST(tokmap_values_finish(writer, NULL, &result, &error));
+            assert_int_equal(result.files, 9);
+        } else {
+            put(0, all_tokens);
+        }
+        writer_close();
+        if (!round)
+            file_copy(note_path("named/ids.values.notes"), in_folder(folder, "note"));
+    }
     assert_int_equal(os_make_folder(in_folder(folder, "named/ids.values.notes")), 0);
-    file_write(path, note, bytes);
-    free(note);
+    assert_int_equal(os_rename(in_folder(folder, "note"), in_folder(folder, "named/ids.values.notes/a-1-2")), 0);
     static const char *const back[] = {"b.t", "b.w", "c.ids", "c.t", "c.w"};
     for (int i = 0; i < 5; i++) {
         char from[700], to[700];
         (void)snprintf(from, sizeof from, "%s/named/%s.values", folder, back[i]);
         (void)snprintf(to, sizeof to, "%s/named/%s.values.partial", folder, back[i]);
         assert_int_equal(os_rename(from, to), 0);
+        if (replace)
+            file_write(from, "old", 3);
     }
     writer_open();
     const void *const arrays[] = {"123456", "1234567890123456", "1234"};
@@ -581,8 +611,21 @@ static void a_finish_continues_where_it_was_killed(void **unused)
     MUST(tokmap_values_finish(writer, NULL, &result, &error));
     assert_int_equal(result.files, 5);
     writer_close();
-    all_check("named", expected);
     assert_int_equal(files_with("named", "notes"), 0);
+    assert_int_equal(files_with("named", "partial"), 0);
+}
+
+static void a_finish_continues_where_it_was_killed(void **unused)
+{
+    (void)unused;
+    uint8_t *expected = malloc(all_tokens);
+    assert_non_null(expected);
+    memset(expected, 1, all_tokens);
+    dataset_make("named");
+    finish_again(false);
+    all_check("named", expected);
+    finish_again(true);
+    all_check("named", expected);
     free(expected);
     tokmap_dataset_close(dataset);
 }
@@ -636,6 +679,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_puts_are_finished),
         cmocka_unit_test(killed_writers_lose_nothing_that_was_synced),
+        cmocka_unit_test(the_thread_notes_what_was_put),
         cmocka_unit_test(several_writers_and_a_busy_finish),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(a_part_writes_places_of_whole_shards),

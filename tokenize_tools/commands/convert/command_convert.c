@@ -182,6 +182,8 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
     }
     free(tokens);
     stated_tokenizer_free(&stated);
+    if (!status)
+        values_left_out(program, dataset, "make them again for the new files if you need them");
     tokmap_dataset_close(dataset);
     return status;
 }
@@ -210,8 +212,6 @@ static int convert_operands(const struct cli_command *command, const char **oper
     cli_signals_catch();
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = dataset_open_and_convert(given, operands[0], &result, &error);
-    if (!status)
-        values_left_out(program, operands[0], "make them again for the new files if you need them");
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_signals_end(program, status ? "interrupted; the unfinished output has been removed" : NULL);
     if (!status) {

@@ -43,39 +43,26 @@ static enum tokmap_status npy_type(const struct npy_header *header, const char *
 }
 
 /* Adds the type of the file to the text, which has the name, and finds where its values begin. */
-static enum tokmap_status file_examine(int fd, const char *path, const char *type, uint64_t tokens,
-                                       char text[TEXT_MOST], uint64_t *data, uint64_t *bytes,
-                                       struct tokmap_error *error)
+static enum tokmap_status file_examine(const char *path, const char *type, uint64_t tokens, uint64_t bytes,
+                                       char text[TEXT_MOST], uint64_t *data, struct tokmap_error *error)
 {
     struct npy_header header = {.dimensions = 0};
-    struct os_stat found = {.bytes = 0};
     size_t got = 0;
+    const size_t used = strlen(text);
     uint8_t *head = malloc(NPY_HEAD_MOST);
-    int system = head ? os_fstat(fd, &found) : ENOMEM;
-    if (!system && found.kind != OS_KIND_FILE)
-        system = EINVAL;
-    if (!system)
-        system = os_pread(fd, head, NPY_HEAD_MOST, 0, &got);
     enum tokmap_status status = TOKMAP_OK;
-    *bytes = found.bytes;
-    if (system) {
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the file of values cannot be read");
-    } else if (npy_is(head, got)) {
-        status = npy_header_read(&header, path, head, got, found.bytes, error);
-        if (!status)
-            status = npy_type(&header, path, type, text, error);
-        if (!status && header.shape[0] != tokens)
-            status =
-                error_set(error, TOKMAP_ERROR_TRUNCATED, path, header.shape_at,
-                          "the first dimension of the array is %" PRIu64 ", but the dataset has %" PRIu64 " tokens",
-                          header.shape[0], tokens);
-    } else if (!*type) {
+    if (!head || !os_head_read(path, head, NPY_HEAD_MOST, &got))
+        status = error_set(error, TOKMAP_ERROR_IO, path, 0, "the file of values cannot be read, or is not a file");
+    else if (!npy_is(head, got) && !*type)
         status = error_set(error, TOKMAP_ERROR_FORMAT, path, 0,
                            "this is not a .npy file, so say what it has, such as --values 'teacher:f16[32]=FILE'");
-    } else {
-        const size_t used = strlen(text);
+    else if (!npy_is(head, got))
         (void)snprintf(text + used, TEXT_MOST - used, ":%s", type);
-    }
+    else if (!(status = npy_header_read(&header, path, head, got, bytes, error)) &&
+             !(status = npy_type(&header, path, type, text, error)) && header.shape[0] != tokens)
+        status = error_set(error, TOKMAP_ERROR_TRUNCATED, path, header.shape_at,
+                           "the first dimension of the array is %" PRIu64 ", but the dataset has %" PRIu64 " tokens",
+                           header.shape[0], tokens);
     *data = header.data_at;
     free(head);
     return status;
@@ -119,10 +106,12 @@ enum tokmap_status values_import(const struct tokmap_dataset *dataset, const cha
     if (!path)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "--values is '%.100s', but must be WHAT=FILE.npy or WHAT:f16[32]=FILE", given);
-    const int system = os_open(++path, OS_READ_NOW, &fd);
+    int system = os_open(++path, OS_READ_NOW, &fd);
+    if (!system && (system = os_file_bytes(fd, &bytes)))
+        os_close(fd);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the file of values cannot be opened");
-    enum tokmap_status status = file_examine(fd, path, type, tokens, text, &data, &bytes, error);
+    enum tokmap_status status = file_examine(path, type, tokens, bytes, text, &data, error);
     if (!status)
         status = values_arrays_parse(text, arrays, &count, error);
     if (!status)

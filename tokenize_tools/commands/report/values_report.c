@@ -10,7 +10,6 @@
 #include "common/error.h"
 #include "dataset/open_shards.h"
 #include "format/values_names.h"
-#include "remote/remote_url.h"
 
 /* The values of one name, in all shards that have them. */
 struct summary {
@@ -109,15 +108,12 @@ enum tokmap_status values_report(const char *program, const struct tokmap_datase
     return status;
 }
 
-void values_left_out(const char *program, const char *name, const char *advice)
+void values_left_out(const char *program, const struct tokmap_dataset *dataset, const char *advice)
 {
     struct summaries all = {0};
-    struct tokmap_dataset *dataset = NULL;
-    if (!remote_is(name) && !tokmap_dataset_open(&dataset, name, NULL, NULL))
-        (void)summaries_make(program, dataset, &all, NULL);
+    (void)summaries_make(program, dataset, &all, NULL);
     for (uint64_t i = 0; i < all.count; i++)
         cli_warn(program, "the values '%s' beside the shards are left out (%s%s); %s", all.of[i].array.name,
                  all.of[i].file, all.of[i].files > 1 ? ", ..." : "", advice);
-    tokmap_dataset_close(dataset);
     summaries_free(&all);
 }

@@ -11,6 +11,6 @@
 enum tokmap_status values_report(const char *program, const struct tokmap_dataset *dataset, struct cli_report *report,
                                  struct tokmap_error *error);
 /* Warns that a command leaves out the values of a dataset, if it has some, and says what to do. */
-void values_left_out(const char *program, const char *name, const char *advice);
+void values_left_out(const char *program, const struct tokmap_dataset *dataset, const char *advice);
 
 #endif
