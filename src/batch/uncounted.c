@@ -32,7 +32,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
-#include "dataset/dataset_values.h"
 #include "dataset/documents.h"
 #include "mark.h"
 #include "platform/os.h"

@@ -3,7 +3,6 @@
  * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */
 #include "dataset.h"
-#include "dataset_values.h"
 #include "opened_dataset.h"
 
 #include <assert.h>
@@ -520,6 +519,11 @@ void dataset_synthetic_copy(const struct tokmap_dataset *dataset, uint64_t first
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset)
 {
     return dataset->synthetic != NULL;
+}
+
+uint64_t dataset_unit(const struct tokmap_dataset *dataset)
+{
+    return dataset->unit ? dataset->unit : 1;
 }
 
 void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_mask *out)

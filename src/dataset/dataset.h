@@ -105,6 +105,10 @@ enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint6
 enum tokmap_status dataset_shard_map_any(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
                                          struct tokmap_error *error);
 
+/* Returns how many of its tokens share a bit of the mask: of a dataset of values, the bytes of a token's
+ * (dataset_values.h); otherwise 1. */
+uint64_t dataset_unit(const struct tokmap_dataset *dataset);
+
 /* Returns how loaders read the dataset; never TOKMAP_READ_AUTO. */
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset);
 

@@ -64,7 +64,7 @@ static enum tokmap_status cached_open(struct cache_shard *cached, int *fd, char 
 }
 
 /* Opens values in object storage. `bits` receives a second descriptor and name, for the bitmap. */
-static enum tokmap_status remote_open(struct values_file *file, struct values_file *bits, const struct shard *of,
+static enum tokmap_status object_open(struct values_file *file, struct values_file *bits, const struct shard *of,
                                       struct cache *cache, const char *what, struct tokmap_error *error)
 {
     char *name = values_file_path(of->store.path, what, VALUES_FINAL);
@@ -95,7 +95,7 @@ static enum tokmap_status values_add(struct tokmap_dataset *made, uint64_t numbe
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, of->index_path, TOKMAP_NO_OFFSET,
                          "these tokens have no index of tokmap's, and only a shard with one has values; make it with "
                          "`tokmap index`");
-    enum tokmap_status status = made->cache ? remote_open(&file, &bits, of, made->cache, what, error)
+    enum tokmap_status status = made->cache ? object_open(&file, &bits, of, made->cache, what, error)
                                             : values_file_open(&file, of->index_path, &of->index, what, error);
     if (status) {
         values_file_close(&file);
@@ -162,9 +162,4 @@ enum tokmap_status dataset_values_open(struct tokmap_dataset **values, struct va
     made->documents_unknown = true;
     *values = made;
     return TOKMAP_OK;
-}
-
-uint64_t dataset_unit(const struct tokmap_dataset *dataset)
-{
-    return dataset->unit ? dataset->unit : 1;
 }

@@ -21,7 +21,4 @@
 enum tokmap_status dataset_values_open(struct tokmap_dataset **values, struct values_array *array,
                                        const struct tokmap_dataset *of, const char *what, struct tokmap_error *error);
 
-/* Returns the bytes of a token's values; 1 for a dataset of tokens. */
-uint64_t dataset_unit(const struct tokmap_dataset *dataset);
-
 #endif

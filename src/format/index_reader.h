@@ -43,8 +43,8 @@ struct index {
     struct store_head store_head;       /* of the store section: where the tokens are, instead of in NAME.bin */
     uint64_t sealed_bytes;              /* of NAME.bin.zst, if there is a section frames; otherwise 0 */
     uint64_t mask_bytes;                /* of the mask, NAME.mask; 0: the shard has none */
-    const struct values_ranges *values; /* not NULL: it is no index, but stands for that of a file of values, for
-                                           shard_ranges.h; no other member but `path` is set */
+    const struct values_ranges *values; /* for shard_ranges.h alone: of a file of values, which has no index; then no
+                                           other member but `path` is set. NULL: this is an index */
 };
 
 /* Maps or copies the file at `path` and checks it as described above. On failure *index needs no index_close().

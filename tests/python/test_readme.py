@@ -3,7 +3,6 @@
 made. The small GPT is killed and must resume with identical losses."""
 import json
 import math
-import math
 import os
 import re
 import signal
@@ -307,6 +306,7 @@ class Readme(unittest.TestCase):
         tested = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
         tested |= {"run", "nanogpt", "conversations", "apart_plans", "taken", "finetune"}  # prepare(), and tests with other names
         tested |= {"torchrun", "torchtitan", "megatron", "sampler", "context"}  # test_distributed.py
+        tested |= {"teacher", "student"}                              # test_distill.py
         tested |= {"controller"}                                      # test_controller.py
         tested |= {"delta", "iceberg"}                                # test_lakes.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])

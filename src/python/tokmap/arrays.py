@@ -308,8 +308,8 @@ class TorchArrays(Arrays):
     def _dtype(self, code: str) -> torch.dtype:
         found: torch.dtype | None = getattr(self._torch, code, None)
         if found is None:
-            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows, or of values, in "
-                              f"this run: use NumPy")
+            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows, or of values, "
+                              f"in this run: use NumPy")
         return found
 
     def maker(self, shape: tuple[int, ...], code: str) -> Maker:

@@ -168,7 +168,7 @@ class Array:
     Rows are arrays over the same memory. The elements of an array of one dimension are ints: a[0] and list(a) are what
     users of NumPy expect, and wait for the GPU. Every element of any array: tolist().
 
-    address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16", or "uint32";
+    address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16", "uint32";
                             of values also "uint8", "float16", "float32", or "bfloat16", whose elements are ints of 16
                             bits to Python, and have no name in __array_interface__
     device                  "cpu" or "cuda:N"

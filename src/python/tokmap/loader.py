@@ -856,10 +856,9 @@ class Loader(Reader):
             raise self._unsettled()
         if self._phase_end is not None and self._next_step() >= self._phase_end:
             self._enter_phase()
-        made = [make()[0] for _, make in self._makers]
-        found: dict[str, Any] = dict(zip(self.fields, made))
-        for kind, arrays in zip(self._kinds, (made[len(self.fields):], made[len(self.fields) + len(self._value_names):])):
-            found[kind] = dict(zip(self._value_names, arrays))
+        made = iter([make()[0] for _, make in self._makers])
+        found: dict[str, Any] = {name: next(made) for name in self.fields}
+        found.update((kind, {name: next(made) for name in self._value_names}) for kind in self._kinds)
         return found
 
     @property

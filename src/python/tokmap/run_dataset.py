@@ -164,7 +164,8 @@ class RunDataset(Rows):
         self._batch = c.Batch(sizeof(c.Batch))
         self._pointers = [byref(each) for each in (self._step, self._row, self._out, self._batch, self._error)]
         self._columns = [(name, name, (), self._code) for name in self.fields]
-        self._columns += [(f"values{k}", *array) for k, array in enumerate(values_of(handle, self._arguments["values"]))]
+        arrays = values_of(handle, self._arguments["values"])
+        self._columns += [(f"values{k}", *array) for k, array in enumerate(arrays)]
         self._row_bytes = {member: BYTES[code] * prod(shape) * info.seq_len for member, _, shape, code in self._columns}
         self._handle = handle
         self.run._loaders.add(self)
@@ -252,8 +253,8 @@ class RunDataset(Rows):
             check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
     def _makers(self, count: int) -> list[tuple[str, str, Maker]]:
-        """The library's member and the name of each column, and a function that makes an array of `count` rows. The last
-        ones are kept, since batches usually have one size."""
+        """The library's member and the name of each column, and a function that makes an array of `count` rows. The
+        last ones are kept, since batches usually have one size."""
         made = self._made  # read once: another thread may store its own meanwhile
         if made[0] != count:
             seq_len = self.run.info.seq_len
