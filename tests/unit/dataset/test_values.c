@@ -318,6 +318,7 @@ static const char *note_path(const char *notes)
     static char path[1200];
     DIR *listed = opendir(in_folder(folder, notes));
     assert_non_null(listed);
+    path[0] = '\0';
     for (struct dirent *entry; (entry = readdir(listed));)
         if (strchr(entry->d_name, '-'))
             (void)snprintf(path, sizeof path, "%s/%s/%s", folder, notes, entry->d_name);
@@ -342,7 +343,7 @@ static void the_thread_notes_what_was_put(void **unused)
     for (int wait = 0; wait < 600 && found.bytes <= 24 + SHARDS * 40; wait++) { /* more than shards that were opened */
         usleep(50000);
         if (file_exists(in_folder(folder, "thread/ids.values.notes")))
-            assert_int_equal(os_stat(note_path("thread/ids.values.notes"), &found), 0);
+            (void)os_stat(note_path("thread/ids.values.notes"), &found);
     }
     usleep(500000);
     assert_int_equal(kill(child, SIGKILL), 0);
