@@ -49,8 +49,9 @@ static enum tokmap_status lines_save(const struct bench *bench, const char *case
 {
     char name[128];
     const char *table = bench->options.table;
-    int used = snprintf(name, sizeof name, "%s%s%.60s%s%s", case_name, table ? "-" : "", table ? table : "",
-                        bench->options.worst ? "-worst" : "", bench->options.cold ? "-cold" : "");
+    int used = snprintf(name, sizeof name, "%s%s%.60s%s%s%s", case_name, table ? "-" : "", table ? table : "",
+                        bench->options.worst ? "-worst" : "", bench->options.values ? "-values" : "",
+                        bench->options.cold ? "-cold" : "");
     if (bench->options.cold && bench->options.step_ms_given)
         (void)snprintf(name + used, sizeof name - (size_t)used, "-%g", bench->options.step_ms);
     char *path = path_join(bench->options.save, strlen(bench->options.save), name, strlen(name), ".jsonl");
@@ -444,6 +445,10 @@ static int run_request(const struct cli_command *command, const char **operands,
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);
+    if (chosen != &case_loader)
+        bench->options.values = NULL;
+    if (result < 0)
+        result = values_resolve(command, bench);
     if (result < 0 && chosen)
         result = files_check(command, bench, chosen);
     if (result >= 0)
@@ -508,6 +513,10 @@ int main(int argc, char **argv)
          NULL},
         {0, "cold", CLI_FLAG, &o->cold, NULL, NULL,
          "loader, train: first drop the tokens from the page cache, and read with pread; not on tmpfs", NULL},
+        {0, "values", CLI_TEXT, &o->values, NULL, "N|NAME",
+         "loader: deliver values beside the tokens: N bytes a token, which are created with the dataset (by default 2 "
+         "GB of them), or those of this NAME that WHAT has",
+         NULL},
         {0, "device", CLI_NUMBER, &o->device, &o->device_given, "N",
          "loader, train: deliver to GPU N; h2d, expand, race, gpu: the GPU to measure (default 0)", NULL},
         CLI_HEADING("The training step"),

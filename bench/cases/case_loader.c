@@ -5,7 +5,8 @@
  * Two measurements: the rate at which a loader without a producer thread delivers batches, from the mapping and by
  * pread, beside the plain loop over the same mapping; and the first pass of a loader.
  *
- * With --cold the case runs loader_cold() instead, and with --device case_loader_device.c.
+ * With --cold the case runs loader_cold() instead, with --device case_loader_device.c, and with --values
+ * case_loader_values.c.
  */
 #include "cases.h"
 
@@ -16,8 +17,10 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset_values.h"
 #include "harness/bench_data.h"
 #include "harness/loops.h"
+#include "harness/machine.h"
 #include "harness/storage.h"
 #include "platform/os.h"
 
@@ -29,7 +32,8 @@
  *
  * The limit is what the storage delivers: as many windows of the same order, at other places, read as whole pages with
  * O_DIRECT by 64 threads. The loader and the limit take turns in going first, so that neither profits from what the
- * other left in a cache of the storage device.
+ * other left in a cache of the storage device. With --values the loader delivers values, too, whose pages have also
+ * been dropped, and the limit reads those of other rows.
  */
 
 #define DEPTH 64 /* threads of the limit, each with one read in flight */
@@ -44,22 +48,27 @@ struct byte_range {
 struct cold {
     struct opened data;
     struct tokmap_shard_info shard; /* the largest one, from which the limit reads */
-    int direct;                     /* its tokens, opened with O_DIRECT; -1: the file system does not support that */
+    uint64_t at, unit;              /* begin of its tokens, or its values, in the file, and the bytes of one */
+    uint64_t first, count;          /* the limit reads those of tokens [first, first + count) of a row */
+    uint64_t row_bytes;             /* that the loader needs of a row */
+    double scale;                   /* of a token in rates */
+    int direct;                     /* the file, opened with O_DIRECT; -1: the file system does not support that */
     struct byte_range *spans;
     uint64_t steps; /* of one repeat of the loader */
     uint64_t rows;  /* in those steps, and reads of one repeat of the limit */
-    struct series rate, limit, amplification, amplification_limit, cpu;
+    struct series rate, limit, amplification, amplification_limit, cpu, memory;
 };
 
 /* ---- the loader ---- */
 
 static void cold_loader(struct bench *bench, struct cold *cold, uint64_t seed)
 {
-    const struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
+    struct tokmap_loader_options options = reader_options(bench, 1, READER_BOTH);
     struct reader reader;
     uint64_t tokens = 0;
     enum tokmap_status status;
     page_cache_drop(bench, cold->data.dataset);
+    options.values = bench->options.values;
     struct tokmap_run *run = run_make(bench, dataset_name(bench), TOKMAP_READ_PREAD, seed, cold->steps);
     const uint64_t bytes = os_storage_bytes_read(), cpu = os_process_cpu_ns(), started = os_clock_ns();
     reader_open(bench, &reader, run, &options);
@@ -69,15 +78,15 @@ static void cold_loader(struct bench *bench, struct cold *cold, uint64_t seed)
     const double cpu_seconds = (double)(os_process_cpu_ns() - cpu) / 1e9;
     if (status != TOKMAP_END && !bench_stopped())
         bench_failed(bench, &reader.error);
+    series_add(&cold->memory, machine_own_mib());
     reader_close(&reader);
     tokmap_run_close(run);
     const uint64_t read = os_storage_bytes_read();
-    series_add(&cold->rate, (double)tokens / seconds);
+    series_add(&cold->rate, (double)tokens * cold->scale / seconds);
     series_add(&cold->cpu, cpu_seconds / ((double)tokens / 1e6));
     if (read != UINT64_MAX && tokens) {
         const uint64_t windows = tokens / bench->options.seq_len;
-        const double useful = (double)(windows * (bench->options.seq_len + 1) * cold->data.info.width);
-        series_add(&cold->amplification, (double)(read - bytes) / useful);
+        series_add(&cold->amplification, (double)(read - bytes) / (double)(windows * cold->row_bytes));
     }
 }
 
@@ -129,21 +138,20 @@ static struct byte_range page_span(uint64_t offset, uint64_t bytes)
 static uint64_t cold_spans(struct bench *bench, struct cold *cold, uint64_t seed)
 {
     struct tokmap_run *run = run_make(bench, dataset_name(bench), TOKMAP_READ_PREAD, seed, TOKMAP_FOREVER);
-    const uint64_t window = bench->options.seq_len + 1, width = cold->data.info.width;
     uint64_t count = 0, bytes = 0;
     for (uint64_t step = cold->steps; step < 64 * cold->steps && count < cold->rows; step++)
         for (uint64_t row = 0; row < operand_slice(bench) && count < cold->rows; row++) {
             struct tokmap_place place;
             bench_check(bench, tokmap_run_locate(run, step, row, &place, &bench->error));
             const uint64_t first = place.first_token - cold->shard.first_token; /* huge if it is before the shard */
-            if (first >= cold->shard.tokens || window > cold->shard.tokens - first)
+            if (first >= cold->shard.tokens || cold->first + cold->count > cold->shard.tokens - first)
                 continue;
-            cold->spans[count] = page_span(first * width, window * width);
+            cold->spans[count] = page_span(cold->at + (first + cold->first) * cold->unit, cold->count * cold->unit);
             bytes += cold->spans[count++].bytes;
         }
     tokmap_run_close(run);
     if (count)
-        series_add(&cold->amplification_limit, (double)bytes / (double)(count * window * width));
+        series_add(&cold->amplification_limit, (double)bytes / (double)(count * cold->count * cold->unit));
     return count;
 }
 
@@ -156,15 +164,37 @@ static void cold_limit(struct bench *bench, struct cold *cold, uint64_t seed)
     os_threads_share("direct-read", DEPTH, direct_read, &reads);
     const uint64_t ns = os_clock_ns() - reads.started_ns;
     bench_check_system(bench, reads.system, cold->shard.tokens_path, "The limit's reads with O_DIRECT failed.");
-    series_add(&cold->limit, (double)(count * bench->options.seq_len) * 1e9 / (double)ns);
+    series_add(&cold->limit, (double)(count * bench->options.seq_len) * cold->scale * 1e9 / (double)ns);
 }
 
 /* ---- the case ---- */
 
-static void cold_open(struct bench *bench, struct cold *cold)
+/* Sets what the limit reads: the windows' tokens, or the values of their targets. */
+static void cold_choose(struct bench *bench, struct cold *cold)
 {
-    cold->data = dataset_open(bench, TOKMAP_READ_PREAD);
-    page_cache_drop(bench, cold->data.dataset); /* fails early if the tokens cannot be dropped */
+    cold->unit = cold->data.info.width;
+    cold->count = bench->options.seq_len + 1;
+    cold->row_bytes = cold->count * cold->unit;
+    cold->scale = 1;
+    if (!bench->options.values)
+        return;
+    struct tokmap_dataset *values;
+    struct values_array type;
+    bench_check(bench, dataset_values_open(&values, &type, cold->data.dataset,
+                                           dataset_values_name(bench, cold->data.dataset), &bench->error));
+    tokmap_dataset_close(values);
+    cold->unit = type.value_bytes;
+    cold->at = VALUES_AT;
+    cold->first = 1; /* the first token of a row is no target */
+    cold->count = bench->options.seq_len;
+    cold->row_bytes += cold->count * cold->unit;
+    cold->scale = (double)cold->unit / 1e9;
+}
+
+/* Opens the tokens, or the values, of the largest shard with O_DIRECT. */
+static void cold_open_direct(struct bench *bench, struct cold *cold)
+{
+    const char *values = bench->options.values;
     cold->shard = cold->data.first;
     for (uint64_t i = 1; i < cold->data.info.shards; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
@@ -172,21 +202,60 @@ static void cold_open(struct bench *bench, struct cold *cold)
         if (shard.tokens > cold->shard.tokens)
             cold->shard = shard;
     }
+    char *path = values ? values_file_path(cold->shard.index_path, values, VALUES_FINAL) : NULL;
+    if (values && !path)
+        bench_no_memory(bench);
+    cold->direct = -1;
+    const int system = os_open(path ? path : cold->shard.tokens_path, OS_READ_DIRECT, &cold->direct);
+    if (system == EINVAL)
+        bench_say(bench, "the file system does not support O_DIRECT, so the results have no limit");
+    else
+        bench_check_system(bench, system, path ? path : cold->shard.tokens_path,
+                           "The file cannot be opened with O_DIRECT.");
+    free(path);
+}
+
+static void cold_open(struct bench *bench, struct cold *cold)
+{
+    cold->data = dataset_open(bench, TOKMAP_READ_PREAD);
+    cold_choose(bench, cold);
+    page_cache_drop(bench, cold->data.dataset); /* fails early if the tokens cannot be dropped */
     const uint64_t windows = cold->data.info.tokens / bench->options.seq_len;
     cold->steps = (uint64_t)(bench_seconds(bench, 0.5) * 64000) / operand_slice(bench);
     cold->steps = max64(1, min64(cold->steps, windows / bench->options.batch / 2));
     cold->rows = cold->steps * operand_slice(bench);
-    if ((bench->options.seq_len + 1) * cold->data.info.width > READ_MOST - 2 * os_page_bytes())
+    if (cold->count * cold->unit > READ_MOST - 2 * os_page_bytes())
         bench_check(bench, error_set(&bench->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                                     "A window is larger than one read of the limit (1 MiB); give a smaller "
+                                     "What a row needs is larger than one read of the limit (1 MiB); give a smaller "
                                      "--seq-len."));
     cold->spans = bench_new(bench, cold->rows, sizeof *cold->spans);
-    cold->direct = -1;
-    const int system = os_open(cold->shard.tokens_path, OS_READ_DIRECT, &cold->direct);
-    if (system == EINVAL)
-        bench_say(bench, "the file system does not support O_DIRECT, so the results have no limit");
-    else
-        bench_check_system(bench, system, cold->shard.tokens_path, "The tokens cannot be opened with O_DIRECT.");
+    cold_open_direct(bench, cold);
+}
+
+static void cold_print(struct bench *bench, const struct cold *cold)
+{
+    const bool values = bench->options.values;
+    const double rate = series_median(&cold->rate), limit = series_median(&cold->limit);
+    struct series ratios = {.count = 0};
+    for (size_t i = 0; i < cold->limit.count && i < cold->rate.count; i++)
+        series_add(&ratios, cold->rate.values[i] / cold->limit.values[i]);
+    bench_result(bench, values ? "values_gb_s" : "tokens_per_s", values ? "GB/s" : "tokens/s", &cold->rate,
+                 cold->limit.count ? &cold->limit : NULL);
+    bench_derived(bench, "ratio", "1", rate / limit, &ratios);
+    bench_result(bench, "amplification", "1", &cold->amplification, &cold->amplification_limit);
+    bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &cold->cpu, NULL);
+    if (values)
+        bench_result(bench, "values_memory_mib", "MiB", &cold->memory, NULL);
+    if (cold->limit.count && values)
+        bench_answer(bench,
+                     "One loader reads %.2f GB/s of values with their tokens from this storage, %.2f times the rate of "
+                     "%d threads that read as many values without a loader.",
+                     rate, rate / limit, DEPTH);
+    else if (cold->limit.count)
+        bench_answer(bench,
+                     "One loader reads %.3g M tokens/s (%.2g GB/s) from this storage, %.2f times the rate of %d "
+                     "threads that read the same windows without a loader.",
+                     rate / 1e6, rate * (double)cold->data.info.width / 1e9, rate / limit, DEPTH);
 }
 
 /* Runs it. Its results have the case name "cold". */
@@ -209,19 +278,7 @@ static int loader_cold(struct bench *bench)
         os_close(cold.direct);
     free(cold.spans);
     tokmap_dataset_close(cold.data.dataset);
-    bench_result(bench, "tokens_per_s", "tokens/s", &cold.rate, cold.limit.count ? &cold.limit : NULL);
-    struct series ratios = {.count = 0};
-    for (size_t i = 0; i < cold.limit.count && i < cold.rate.count; i++)
-        series_add(&ratios, cold.rate.values[i] / cold.limit.values[i]);
-    bench_derived(bench, "ratio", "1", series_median(&cold.rate) / series_median(&cold.limit), &ratios);
-    bench_result(bench, "amplification", "1", &cold.amplification, &cold.amplification_limit);
-    bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &cold.cpu, NULL);
-    const double rate = series_median(&cold.rate);
-    if (cold.limit.count)
-        bench_answer(bench,
-                     "One loader reads %.3g M tokens/s (%.2g GB/s) from this storage, %.2f times the rate of %d "
-                     "threads that read the same windows without a loader.",
-                     rate / 1e6, rate * (double)cold.data.info.width / 1e9, rate / series_median(&cold.limit), DEPTH);
+    cold_print(bench, &cold);
     return CLI_DONE;
 }
 
@@ -480,6 +537,8 @@ static int run(struct bench *bench)
         return case_loader_device.run(bench);
     if (bench->options.cold)
         return loader_cold(bench);
+    if (bench->options.values)
+        return case_loader_values.run(bench);
     const char *name = dataset_name(bench);
     bench_samples_new(bench, &it.samples, (size_t)1 << 21);
     flat_out_open(bench, &it, name);

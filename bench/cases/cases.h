@@ -9,7 +9,8 @@ extern const struct bench_case case_check, case_compare, case_faults, case_order
     case_pack, case_plan, case_sources, case_verify, case_h2d, case_expand, case_race, case_gpu, case_tokenize,
     case_hostile, case_cost;
 
-/* Parts of other cases, which --list does not show: `tokenize --worst`, and `loader --device` with its copies. */
-extern const struct bench_case case_tokenize_worst, case_loader_device;
+/* Parts of other cases, which --list does not show: `tokenize --worst`, `loader --device` with its copies, and `loader
+ * --values`. */
+extern const struct bench_case case_tokenize_worst, case_loader_device, case_loader_values;
 
 #endif

@@ -14,10 +14,13 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "format/shard_writer.h"
+#include "format/values_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
-#define BATCH_TOKENS ((uint64_t)1 << 20) /* tokens that are generated and written at a time */
+#define BATCH_TOKENS ((uint64_t)1 << 20)   /* tokens that are generated and written at a time */
+#define BATCH_BYTES ((uint64_t)4 << 20)    /* of values */
+#define VALUES_MADE ((uint64_t)2000000000) /* bytes of values, by default */
 
 /* ---- a dataset of random tokens ---- */
 
@@ -480,4 +483,90 @@ void made_files_remove(struct bench *bench)
         free(made->paths);
     free(made);
     bench->made = NULL;
+}
+
+/* ==== values beside a dataset ==== */
+
+/* Puts random values of `bytes` bytes for all tokens, one after another. */
+static enum tokmap_status values_fill(struct bench *bench, struct tokmap_values_writer *writer, uint64_t tokens,
+                                      uint64_t bytes)
+{
+    const uint64_t batch = max64(1, BATCH_BYTES / bytes);
+    uint64_t *random = bench_new(bench, div_ceil(batch * bytes, 8), 8), state = 3;
+    const void *const arrays[] = {random};
+    enum tokmap_status status = TOKMAP_OK;
+    struct cli_progress progress;
+    cli_progress_start(&progress, "creating the values", NULL, tokens * bytes, bench->options.json);
+    for (uint64_t first = 0, count; first < tokens && !status && !bench_stopped(); first += count) {
+        count = min64(batch, tokens - first);
+        for (uint64_t i = 0; i < div_ceil(count * bytes, 8); i++)
+            random[i] = random_next(&state);
+        status = tokmap_values_put_at(writer, first, count, arrays, &bench->error);
+        cli_progress_update(&progress, (first + count) * bytes);
+    }
+    cli_progress_end(&progress);
+    free(random);
+    return status;
+}
+
+/* Creates values of `bytes` bytes a token beside the dataset that dataset_name() has created. Sets their name. */
+static void values_make(struct bench *bench, const struct tokmap_dataset *dataset, uint64_t bytes)
+{
+    static char name[64];
+    char arrays[96], path[BENCH_PATH + 96], size[32];
+    struct tokmap_values_writer *writer = NULL;
+    const char *const endings[] = {"", ".partial"};
+    const uint64_t tokens = dataset_info(bench, dataset).tokens;
+    (void)snprintf(name, sizeof name, "bench_%s", made_list(bench)->id);
+    (void)snprintf(arrays, sizeof arrays, "%s:u8[%" PRIu64 "]", name, bytes);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s.%s.values%s", bench->made_dataset, name, endings[i]);
+        made_add(bench, path);
+    }
+    bench_say(bench, "creating %s of values", cli_bytes(tokens * bytes, size));
+    bench_check(bench, tokmap_values_open(&writer, dataset, arrays, NULL, &bench->error));
+    enum tokmap_status status = values_fill(bench, writer, tokens, bytes);
+    if (!status && !bench_stopped())
+        status = tokmap_values_finish(writer, NULL, NULL, &bench->error);
+    const enum tokmap_status closed = tokmap_values_close(writer, status ? NULL : &bench->error);
+    (void)snprintf(path, sizeof path, "%s/%s.values.notes", bench->options.folder, name);
+    folder_empty(path, 0); /* the folder is still there if the values were not finished */
+    (void)os_remove_folder(path);
+    bench_stop_check(bench);
+    bench_check(bench, status ? status : closed);
+    bench->options.values = name;
+}
+
+const char *dataset_values_name(struct bench *bench, const struct tokmap_dataset *dataset)
+{
+    uint64_t bytes;
+    if (cli_parse_size(bench->options.values, &bytes))
+        values_make(bench, dataset, bytes);
+    return bench->options.values;
+}
+
+int values_resolve(const struct cli_command *command, struct bench *bench)
+{
+    struct bench_options *options = &bench->options;
+    uint64_t bytes;
+    if (!options->values)
+        return -1;
+    const bool number = cli_parse_size(options->values, &bytes);
+    if (options->device_given)
+        return cli_misused(command, "--values measures batches on the host, so leave --device out");
+    if (!number && !options->dataset)
+        return cli_misused(command,
+                           "--values %s is a name, so name the dataset that has these values, too, or give the bytes "
+                           "of a token's values for a dataset that is created",
+                           options->values);
+    if (number && options->dataset)
+        return cli_misused(command,
+                           "--values %s is a size, and values are created only beside a dataset that is created; give "
+                           "the name of values that '%s' has",
+                           options->values, options->dataset);
+    if (number && (!bytes || bytes > VALUES_TOKEN_MOST))
+        return cli_misused(command, "--values must be from 1 to %d bytes, or a name", (int)VALUES_TOKEN_MOST);
+    if (number && !options->tokens_given)
+        options->tokens = max64(1, VALUES_MADE / (options->quick ? 5 : 1) / bytes);
+    return -1;
 }

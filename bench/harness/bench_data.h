@@ -29,6 +29,10 @@ struct opened {
 
 /* Opens that dataset. The caller closes it. */
 struct opened dataset_open(struct bench *bench, enum tokmap_reading reading);
+/* Returns the name of the values that --values means, of the tokens of `dataset`. The first call creates those of a
+ * dataset that dataset_name() has created. From then on, the name is in bench->options.values. */
+const char *dataset_values_name(struct bench *bench, const struct tokmap_dataset *dataset);
+
 /* Makes the run that cases read: that of the run file, or one of shuffled windows, as operand_resolve() found it.
  *   dataset  its name
  *   seed     1: the run's own order, which is that of seed 0 without a run file; other numbers: other orders
@@ -66,6 +70,10 @@ struct run_data run_get_data(struct bench *bench, const struct tokmap_run *run);
  * Prints the dataset's warning, if it has one. Returns -1 to go on, or the exit status after a message: the run file or
  * the dataset cannot be opened, an option contradicts the run file, or the batch cannot be cut that way. */
 int operand_resolve(const struct cli_command *command, struct bench *bench, const char *operand);
+
+/* Finds out what --values means, if it is given, and how many tokens the dataset that is created then has. Returns -1
+ * to go on, or the exit status after a message. */
+int values_resolve(const struct cli_command *command, struct bench *bench);
 
 /* Sets the geometry of a dataset's batches to `rows` rows in each call of one loader, for a case that computes them
  * from another option. Does nothing with a run file. */

@@ -44,10 +44,11 @@ struct bench_options {
     uint64_t width;     /* bytes per token in that dataset: 2 or 4 */
     bool keep;          /* do not remove created files */
     bool json;
-    bool cold;        /* loader, train: drop the tokens from the page cache first */
-    uint64_t repeats; /* 0: each case has its own default */
-    double seconds;   /* length of one repeat; 0: each case has its own default */
-    bool quick;       /* fewer and shorter repeats, and smaller data */
+    bool cold;          /* loader, train: drop the tokens from the page cache first */
+    const char *values; /* loader: the bytes of the values that it makes, or the name of values; NULL: none */
+    uint64_t repeats;   /* 0: each case has its own default */
+    double seconds;     /* length of one repeat; 0: each case has its own default */
+    bool quick;         /* fewer and shorter repeats, and smaller data */
     bool tokens_given;
     const char *text;   /* all: the text of tokenize and pack */
     const char *before; /* pack: another command tokmap */

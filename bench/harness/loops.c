@@ -121,10 +121,23 @@ void reader_open_bare(struct bench *bench, struct reader *reader, const struct t
     bench_check(bench, tokmap_loader_open(&reader->loader, run, options, &bench->error));
 }
 
+/* Allocates memory for the values of a batch, and touches every page. */
+static void values_new(struct bench *bench, struct reader *reader)
+{
+    struct tokmap_values_info info = TOKMAP_VALUES_INFO_INIT;
+    if (tokmap_loader_values(reader->loader, 0, &info) ||
+        mul_overflows(tokmap_loader_elements(reader->loader), info.bytes, &reader->values_bytes) ||
+        os_memory_new(reader->values_bytes, true, &reader->out.values[0]))
+        bench_no_memory(bench);
+    memset(reader->out.values[0], 1, (size_t)reader->values_bytes);
+}
+
 void reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run,
                  const struct tokmap_loader_options *options)
 {
     reader_open_bare(bench, reader, run, options);
+    if (options->values)
+        values_new(bench, reader);
     if (options->fields)
         outputs_new(bench, &reader->outputs, tokmap_loader_rows(reader->loader), TOKMAP_ID_I64);
     reader->out.type = TOKMAP_ID_I32;
@@ -136,6 +149,8 @@ void reader_close(struct reader *reader)
 {
     tokmap_loader_close(reader->loader);
     outputs_free(&reader->outputs);
+    os_memory_free(reader->out.values[0], reader->values_bytes);
+    reader->out.values[0] = NULL;
     reader->loader = NULL;
 }
 

@@ -45,6 +45,7 @@ struct reader {
     struct tokmap_loader *loader;
     struct outputs outputs;
     struct tokmap_out out;
+    uint64_t values_bytes; /* of out.values[0] */
     struct tokmap_batch batch;
     struct tokmap_error error; /* of the last reader_next() that failed */
 };
@@ -54,7 +55,8 @@ struct reader {
 struct tokmap_loader_options reader_options(const struct bench *bench, uint32_t threads, uint32_t fields);
 
 /* Opens a loader over the run, whatever the reader held, with buffers for the inputs and targets that are among its
- * fields. They have room for 64-bit ids, and reader->out.type is TOKMAP_ID_I32. */
+ * fields, and for the values of options->values, which has one name. They have room for 64-bit ids, and
+ * reader->out.type is TOKMAP_ID_I32. */
 void reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run,
                  const struct tokmap_loader_options *options);
 

@@ -64,6 +64,16 @@ double machine_readahead(const char *path)
     return text[0] ? strtod(text, NULL) : (double)NAN;
 }
 
+double machine_own_mib(void)
+{
+    static char text[1 << 13];
+    char anonymous[32], shared[32];
+    machine_file("/proc/self/status", text, sizeof text);
+    field_of(text, "RssAnon", anonymous, sizeof anonymous);
+    field_of(text, "RssShmem", shared, sizeof shared);
+    return *anonymous ? (strtod(anonymous, NULL) + strtod(shared, NULL)) / 1024 : (double)NAN;
+}
+
 /* Finds the type of the file system that holds a path ("ext4") through the mount of its device; "" if that is unknown.
  */
 static void file_system_of(const char *path, char *type, size_t capacity)

@@ -20,6 +20,10 @@ double machine_readahead(const char *path);
 /* Reads a small file of the kernel, of which capacity - 1 bytes are kept. A file that cannot be read yields "". */
 void machine_file(const char *path, char *text, size_t capacity);
 
+/* Returns the memory of this process that is its own, in MiB: without pages of files, which the kernel can take back;
+ * NAN if it is unknown. */
+double machine_own_mib(void);
+
 /* The times of the machine's processors so far, in seconds, from /proc. */
 struct machine_times {
     double all, busy, steal; /* of all processors together; busy: in programs and the kernel */

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench_data.h"
 #include "common/error.h"
+#include "format/values_file.h"
 #include "platform/os.h"
 
 #define PROBES 64                 /* random pages of a file that are looked up in the page cache */
@@ -103,7 +105,12 @@ void page_cache_read(struct bench *bench, const char *path)
     file_read(bench, path, false);
 }
 
-enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error)
+/* Calls `visit` for the file of tokens, or of the values of this name, of each shard that is on a disk, until it fails.
+ */
+static enum tokmap_status files_visit(const struct tokmap_dataset *dataset, const char *values,
+                                      enum tokmap_status (*visit)(const char *path, void *user,
+                                                                  struct tokmap_error *error),
+                                      void *user, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
@@ -112,30 +119,66 @@ enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, str
     for (uint64_t i = 0; !status && i < info.shards; i++) {
         struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
         status = tokmap_dataset_shard(dataset, i, &shard, error);
-        if (!status && !is_object(shard.tokens_path))
-            status = file_drop(shard.tokens_path, error);
+        if (status || is_object(shard.tokens_path))
+            continue;
+        char *path = values ? values_file_path(shard.index_path, values, VALUES_FINAL) : strdup(shard.tokens_path);
+        status = path ? visit(path, user, error) : error_set_memory(error, "a path", 0);
+        free(path);
     }
     return status;
+}
+
+static enum tokmap_status file_try_drop(const char *path, void *user, struct tokmap_error *error)
+{
+    (void)user;
+    return file_drop(path, error);
+}
+
+enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    return files_visit(dataset, NULL, file_try_drop, NULL, error);
 }
 
 void page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset)
 {
     bench_check(bench, page_cache_try_drop(dataset, &bench->error));
+    if (bench->options.values)
+        bench_check(bench, files_visit(dataset, bench->options.values, file_try_drop, NULL, &bench->error));
+}
+
+static enum tokmap_status file_size_add(const char *path, void *user, struct tokmap_error *error)
+{
+    struct os_stat stat;
+    uint64_t *bytes = user;
+    const int system = os_stat(path, &stat);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "The file cannot be examined.");
+    *bytes += stat.bytes;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status file_warm(const char *path, void *user, struct tokmap_error *error)
+{
+    (void)error;
+    file_read(user, path, true);
+    return TOKMAP_OK;
+}
+
+/* Brings the tokens, or the values of this name, into the page cache. */
+static void files_warm(struct bench *bench, const struct tokmap_dataset *dataset, const char *values)
+{
+    uint64_t bytes = 0;
+    bench_check(bench, files_visit(dataset, values, file_size_add, &bytes, &bench->error));
+    if (bytes > os_memory_limit() / 2)
+        bench_say(bench, "the %s larger than half of the memory, so %s not read into the page cache first",
+                  values ? "values are" : "dataset is", values ? "they are" : "it is");
+    else
+        bench_check(bench, files_visit(dataset, values, file_warm, bench, &bench->error));
 }
 
 void page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
 {
-    struct tokmap_dataset_info info = TOKMAP_DATASET_INFO_INIT;
-    if (tokmap_dataset_info(dataset, &info))
-        return;
-    if (info.shards && info.tokens > os_memory_limit() / 2 / info.width) {
-        bench_say(bench, "the dataset is larger than half of the memory, so it is not read into the page cache first");
-        return;
-    }
-    for (uint64_t i = 0; i < info.shards; i++) {
-        struct tokmap_shard_info shard = TOKMAP_SHARD_INFO_INIT;
-        bench_check(bench, tokmap_dataset_shard(dataset, i, &shard, &bench->error));
-        if (!is_object(shard.tokens_path))
-            file_read(bench, shard.tokens_path, true);
-    }
+    files_warm(bench, dataset, NULL);
+    if (bench->options.values)
+        files_warm(bench, dataset, bench->options.values);
 }

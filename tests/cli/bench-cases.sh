@@ -18,6 +18,18 @@ done
 results order.json order draw_ns
 results loader.json loader tokens_per_s tokens_per_s_i64 tokens_per_s_pread next_p50_us next_p99_us cpu_s_per_mtok \
     tokens_per_s_first_pass tokens_per_s_first_pass_producer
+# Values are created beside the dataset, and removed; those of another dataset are named.
+# shellcheck disable=SC2086
+tokmap-bench loader --values 16 $small >values.json
+json values.json
+results values.json loader values_gb_s values_gb_s_producer values_memory_mib
+equal "$(ls | grep -c -e '\.values' -e '\.bin' || :)" 0 'files of values left behind'
+# shellcheck disable=SC2086
+tokmap-bench loader --values 16 --keep --dir . $small >out
+made=$(ls *.values)
+tokmap-bench loader "${made%%.*}" --values "$(echo "$made" | cut -d. -f2)" --repeats 1 --seconds 0.01 --json >named.json
+results named.json loader values_gb_s
+rm ./*.values ./*.bin ./*.tmx
 results open.json open start_ms shards10000_ms shards10000_mib
 results train.json train au_percent uncached_au_percent wait_p50_us wait_p99_us wait_p999_us wait_max_us stalls \
     waits_over_10us

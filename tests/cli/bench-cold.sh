@@ -10,6 +10,10 @@ case $(stat -f -c %T . 2>/dev/null || echo unknown) in
         tokmap-bench loader --cold "$@" >cold.json
         json cold.json
         results cold.json cold ratio amplification tokens_per_s
+        tokmap-bench loader --cold --values 16 --save saved "$@" >values.json
+        json values.json
+        results values.json cold ratio amplification values_gb_s values_memory_mib
+        [ -s saved/loader-values-cold.jsonl ]
         tokmap-bench train --cold --step-ms 0.5 "$@" >train.json
         json train.json
         holds train.json '"au_percent"'

@@ -71,6 +71,19 @@ exits 2 tokmap-bench tokenize list -t bytes --against gigatoken,nothing --venv .
 holds err "but not 'nothing'"
 exits 2 tokmap-bench tokenize list -t bytes --against gigatoken 2>err
 holds err '--venv'
+exits 2 tokmap-bench loader --values teacher 2>err
+holds err 'name the dataset that has these values'
+for wrong in 0 65537 '16 --device 0'; do
+    # shellcheck disable=SC2086
+    exits 2 tokmap-bench loader --values $wrong 2>err
+    holds err --values
+done
+seq 1000 >text
+tokmap pack text -o data -t bytes 2>err
+exits 2 tokmap-bench loader --values 16 data 2>err
+holds err "give the name of values that 'data' has"
+exits 1 tokmap-bench loader --values teacher data --json >out 2>err
+holds err teacher
 exits 2 tokmap-bench verify -j 0 2>err
 holds err '--threads must be at least 1'
 for wrong in '--batch 0' '--ranks 0' '--world 0' '--ranks 9 --world 3' '--require maybe' '--width 3' '--tokens 0' '--rows 0' '--seq-len 0' '--step-ms 0' '--seconds -1' '--wait never' '--nosuch'; do

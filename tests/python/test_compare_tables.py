@@ -255,6 +255,14 @@ class InAnotherPython(unittest.TestCase):
         self.assertTrue(found.absent or found.rows)
         self.assertNotIn(("overlap", "torch"), found.absent)
 
+    @needs("numpy", "torch", "zstandard", "array_record")
+    def test_values_of_a_teacher(self):
+        found = self.compare("values", os.path.join(self.folder.name, "no venv"))
+        self.assertEqual(found.names("values"), ["tokmap", "Megatron-LM", "MaxText"])
+        self.assertEqual({row: verdict for (_, row), (verdict, *_) in found.equal.items()},
+                         {"Megatron-LM": "yes", "MaxText": "yes"})
+        self.assertEqual({len(values) for values in found.rows.values()}, {2})
+
     def test_a_python_without_torch(self):
         """Isolated and without its packages: `import torch` fails in it."""
         python = os.path.join(self.folder.name, "venv", "bin", "python")
