@@ -56,7 +56,7 @@ TOKMAP_STATUS tokmap_values_put_at(struct tokmap_values_writer *writer, uint64_t
  * row of a plan), tokens that the run excludes, and rows of other sources.
  *   loader  that delivered the batch, and none since then
  *   source  whose dataset is the writer's, or a part of it; NULL: the run's only one
- * Statuses: OK, ERROR_NOT_FOUND (the source), ERROR_MISMATCH (its dataset), ERROR_CORRUPT (the plan), as put_at(). */
+ * Statuses: OK, ERROR_ARGUMENT (the source), ERROR_MISMATCH (its dataset), ERROR_CORRUPT (the plan), as put_at(). */
 TOKMAP_STATUS tokmap_values_put(struct tokmap_values_writer *writer, struct tokmap_loader *loader,
                                 const struct tokmap_batch *batch, const char *source, const void *const *values,
                                 struct tokmap_error *error);

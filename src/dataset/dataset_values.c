@@ -63,26 +63,43 @@ static enum tokmap_status cached_open(struct cache_shard *cached, int *fd, char 
     return status;
 }
 
-/* Opens values in object storage. `bits` receives a second descriptor and name, for the bitmap. */
-static enum tokmap_status object_open(struct values_file *file, struct values_file *bits, const struct shard *of,
-                                      struct cache *cache, const char *what, struct tokmap_error *error)
+/* Opens values in object storage. `bits`, unless NULL, receives a second descriptor and name, for the bitmap. */
+static enum tokmap_status object_open(struct values_file *file, struct values_file *bits, struct values_ranges **ranges,
+                                      const struct shard *of, struct cache *cache, const char *what,
+                                      struct tokmap_error *error)
 {
     char *name = values_file_path(of->store.path, what, VALUES_FINAL);
     struct cache_shard *cached = NULL;
-    struct values_ranges *ranges = NULL;
     enum tokmap_status status = name ? cache_shard_find(cache, name, NULL, 0, &cached, error)
                                      : error_set_memory(error, "the name of an object", 0);
     if (!status)
-        status = values_ranges_load(&ranges, cache_shard_index(cached), error);
+        status = values_ranges_load(ranges, cache_shard_index(cached), error);
     if (!status)
-        status = values_file_describe(file, &ranges->header, &of->index, what, name, error);
+        status = values_file_describe(file, &(*ranges)->header, &of->index, what, name, error);
     if (!status)
         status = cached_open(cached, &file->fd, &file->path, error);
-    if (!status && file->present < file->tokens)
+    if (!status && bits && file->present < file->tokens)
         status = cached_open(cached, &bits->fd, &bits->path, error);
-    free(ranges);
     free(name);
     cache_shard_free(cached);
+    return status;
+}
+
+enum tokmap_status dataset_values_file(struct values_file *file, struct values_ranges **ranges,
+                                       const struct tokmap_dataset *dataset, const struct shard *shard,
+                                       const char *what, struct tokmap_error *error)
+{
+    *file = (struct values_file){.fd = -1};
+    *ranges = NULL;
+    enum tokmap_status status = dataset->cache ? object_open(file, NULL, ranges, shard, dataset->cache, what, error)
+                                               : values_file_open(file, shard->index_path, &shard->index, what, error);
+    if (!status && !*ranges)
+        status = values_ranges_load(ranges, file->path, error);
+    if (!status)
+        return TOKMAP_OK;
+    values_file_close(file);
+    free(*ranges);
+    *ranges = NULL;
     return status;
 }
 
@@ -95,8 +112,10 @@ static enum tokmap_status values_add(struct tokmap_dataset *made, uint64_t numbe
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, of->index_path, TOKMAP_NO_OFFSET,
                          "these tokens have no index of tokmap's, and only a shard with one has values; make it with "
                          "`tokmap index`");
-    enum tokmap_status status = made->cache ? object_open(&file, &bits, of, made->cache, what, error)
+    struct values_ranges *ranges = NULL;
+    enum tokmap_status status = made->cache ? object_open(&file, &bits, &ranges, of, made->cache, what, error)
                                             : values_file_open(&file, of->index_path, &of->index, what, error);
+    free(ranges);
     if (status) {
         values_file_close(&file);
         values_file_close(&bits);

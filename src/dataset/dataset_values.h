@@ -14,11 +14,20 @@
 #include "format/values_file.h"
 #include "tokmap/tokmap.h"
 
+struct shard;
+
 /* Opens the values `what` of all shards of a dataset, which may be closed before them. All of them have one element and
  * shape: *array. Close them with tokmap_dataset_close(). Statuses: OK, those of values_file_open(), ERROR_UNSUPPORTED
  * (the dataset has no shards, or one without an index), ERROR_MISMATCH (shards differ), ERROR_LIMIT (there are more
  * shards than files that may be open). */
 enum tokmap_status dataset_values_open(struct tokmap_dataset **values, struct values_array *array,
                                        const struct tokmap_dataset *of, const char *what, struct tokmap_error *error);
+
+/* Opens the values `what` of one shard, which is held, and reads the hashes of its file, which the caller frees. In
+ * object storage, os_pread() of the file fetches what the cache lacks. Statuses: those of values_file_open() and
+ * values_ranges_load(). */
+enum tokmap_status dataset_values_file(struct values_file *file, struct values_ranges **ranges,
+                                       const struct tokmap_dataset *dataset, const struct shard *shard,
+                                       const char *what, struct tokmap_error *error);
 
 #endif

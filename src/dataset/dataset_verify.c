@@ -26,12 +26,13 @@
 #include "dataset.h"
 #include "dataset_fetch.h"
 #include "dataset_foreign.h"
+#include "dataset_values.h"
 #include "format/index_verify.h"
-#include "format/values_names.h"
 #include "open_shards.h"
 #include "opened_dataset.h"
 #include "platform/os.h"
 #include "token_parts.h"
+#include "values_names.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
 
@@ -366,38 +367,29 @@ static uint64_t check_hashed(struct worker *worker, uint64_t number, const struc
     return bytes;
 }
 
-/* Verifies values of a shard: the header, each MiB, and the hash of the table. */
+/* Verifies values of a shard: the header, the hash of the table, each MiB, and the zeros before the table. */
 static void verify_values(struct worker *worker, uint64_t number, const char *what)
 {
     struct verify *verify = worker->verify;
-    const struct shard *shard = shard_held(verify->dataset, number);
     struct values_file values;
+    struct values_ranges *ranges;
     struct tokmap_error fault;
-    if (values_file_open(&values, shard->index_path, &shard->index, what, &fault)) {
+    if (dataset_values_file(&values, &ranges, verify->dataset, shard_held(verify->dataset, number), what, &fault)) {
         report(verify, number, true, &fault);
         return;
     }
-    const struct hashed file = {values.fd,    values.path, "values", "table", VALUES_AT, values_hashed_end(&values),
-                                values.tokens};
-    const uint64_t count = (values.bytes - values.hashes_at) / 8, gap = values.hashes_at - file.end;
-    uint8_t *table = malloc((size_t)(values.bytes - file.end) + 1);
+    const struct hashed file = {values.fd, values.path, "values", "table", VALUES_AT, ranges->end, values.tokens};
+    for (uint64_t block = 0; block < ranges->count && ranges->end > VALUES_AT && !stopped(verify); block++)
+        advance(verify, check_hashed(worker, number, &file, block, ranges->hashes[block]));
+    uint64_t zeros = 0;
     size_t got = 0;
-    bool sound = false, zeros = true;
-    const int system = table ? os_pread(values.fd, table, (size_t)(values.bytes - file.end), file.end, &got) : ENOMEM;
-    for (uint64_t i = 0; i < gap && !system; i++)
-        zeros = zeros && !table[i];
-    if (system)
-        (void)error_set_system(&fault, system, values.path, file.end, "the hashes of the values cannot be read");
-    else if (!zeros || got < values.bytes - file.end || hash64(table + gap, 8 * (size_t)count) != values.table_hash)
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, values.path, file.end,
-                        "the hashes of the values do not match their own hash; " REMEDY);
-    else
-        sound = true;
-    if (!sound)
+    if (!verify->dataset->cache && /* which has nothing between them */
+        (os_pread(values.fd, &zeros, values.hashes_at - ranges->end, ranges->end, &got) || zeros)) {
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, values.path, ranges->end,
+                        "the bytes before the hashes of the values are not zeros, or cannot be read; " REMEDY);
         report(verify, number, true, &fault);
-    for (uint64_t block = 0; block < count && sound && !stopped(verify); block++)
-        advance(verify, check_hashed(worker, number, &file, block, load64(table + gap + 8 * block)));
-    free(table);
+    }
+    free(ranges);
     values_file_close(&values);
 }
 
@@ -489,21 +481,23 @@ static void find_values(struct verify *verify, uint64_t number, const struct sha
 {
     struct shard_progress *progress = &verify->shards[number];
     struct values_file values;
+    struct values_ranges *ranges;
     struct tokmap_error fault;
     char what[VALUES_NAME_MOST + 1];
-    if (!shard->index.bytes || verify->dataset->cache)
+    if (!shard->index.bytes)
         return;
-    if (values_names_begin(&verify->names, shard->index_path, &fault)) {
+    if (values_names_begin(&verify->names, verify->dataset->cache ? shard->store.path : shard->index_path, &fault)) {
         report(verify, number, true, &fault);
         return;
     }
     while (values_names_next(&verify->names, what) &&
            list_room(&progress->values, progress->value_count, &progress->value_room, sizeof what)) {
         memcpy(progress->values[progress->value_count++], what, sizeof what);
-        if (values_file_open(&values, shard->index_path, &shard->index, what, NULL))
+        if (dataset_values_file(&values, &ranges, verify->dataset, shard, what, NULL))
             continue;
-        verify->total += values_hashed_end(&values) - VALUES_AT;
+        verify->total += ranges->end - VALUES_AT;
         values_file_close(&values);
+        free(ranges);
     }
     verify->units += progress->value_count;
 }

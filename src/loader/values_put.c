@@ -39,7 +39,7 @@ static enum tokmap_status source_find(struct putting *putting, const char *name,
     while (name && putting->source < loader->sources && strcmp(loader->source[putting->source].name, name) != 0)
         putting->source++;
     if (putting->source == loader->sources || (!name && loader->sources > 1))
-        return error_set_field(error, TOKMAP_ERROR_NOT_FOUND, NULL, "source",
+        return error_set_field(error, TOKMAP_ERROR_ARGUMENT, NULL, "source",
                                name ? " '%.64s' is not in the run" : " must be named, because the run has several",
                                name);
     putting->dataset = loader->source[putting->source].dataset;

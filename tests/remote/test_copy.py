@@ -134,6 +134,33 @@ class Copies(Objects):
         self.assertEqual(files(back + "web"), self.of_data("web", values=False))  # files there cannot be listed
         self.assertFalse(self.uploads())
 
+    def test_values_there(self):
+        """info and verify find values in object storage, and compare them as they compare local ones."""
+        def run(command, status=0):
+            told = subprocess.run([TOKMAP, command, "--json", "s3://bucket/masked"], capture_output=True, text=True,
+                                  env={**self.environment, "TOKMAP_CACHE": tempfile.mkdtemp(dir=self.top)})
+            self.assertEqual(told.returncode, status, told.stderr)
+            return told
+        self.copy(self.local("masked"), "s3://bucket/masked")
+        local = subprocess.run([TOKMAP, "info", "--json", self.local("masked")], check=True, capture_output=True)
+        wanted = {**json.loads(local.stdout)["values"][0], "file": "s3://bucket/masked.v.values"}
+        self.assertEqual(json.loads(run("info").stdout)["values"], [wanted])
+        run("verify")
+        path = os.path.join(self.bucket, "masked.v.values")
+        with open(path, "r+b") as file:
+            file.seek(4096 + 100000)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes((byte ^ 8,)))
+        self.assertIn("masked.v.values", json.loads(run("verify", 1).stdout)["faults"][0]["path"])
+        run("info")
+        with open(path, "r+b") as file:
+            file.write(b"X")
+        self.assertIn("masked.v.values", json.loads(run("verify", 1).stdout)["faults"][0]["path"])
+        told = run("info")
+        self.assertIn("warning: s3://bucket/masked.v.values", told.stderr)
+        self.assertNotIn("values", json.loads(told.stdout))
+
     def test_loose(self):
         """A server that says 200 of ranges, too, and 404 of a bucket without unfinished uploads. What it sends is read,
         copied, and continued after a broken connection."""

@@ -17,11 +17,11 @@
 #include "copy_shard.h"
 #include "dataset/dataset_name.h"
 #include "dataset/shard_names.h"
+#include "dataset/values_names.h"
 #include "format/manifest.h"
 #include "format/name_files.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
-#include "format/values_names.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "remote/remote_client.h"
@@ -210,83 +210,23 @@ static enum tokmap_status local_find(struct copy_names *names, const char *from,
 }
 
 /* Takes the values of the shards. */
-static enum tokmap_status local_values_find(struct copy_names *names, struct tokmap_error *error)
+static enum tokmap_status values_find(struct copy_names *names, const struct remote_client *client,
+                                      struct tokmap_error *error)
 {
-    struct values_names found = {0};
+    struct values_names found = {.client = client};
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0, count = names->count; i < count && !status; i++) {
         char what[VALUES_NAME_MOST + 1];
-        char *index = shard_file_path(names->shards[i].from, SHARD_INDEX, SHARD_FINAL);
-        status = index ? values_names_begin(&found, index, error) : no_memory(error);
+        status = values_names_begin(&found, names->shards[i].from, error);
         while (!status && values_names_next(&found, what))
             status = name_add(names, values_file_path(names->shards[i].from, what, VALUES_FINAL),
                               values_file_path(names->shards[i].to, what, VALUES_FINAL), error);
-        free(index);
     }
     values_names_free(&found);
     return status;
 }
 
 /* ---- object storage ---- */
-
-static int from_compare(const void *a, const void *b)
-{
-    return strcmp(((const struct copy_name *)a)->from, ((const struct copy_name *)b)->from);
-}
-
-/* Takes an object if it has values of one of the first `count` shards, which are in byte order of `from`. */
-static enum tokmap_status object_take(struct copy_names *names, uint64_t count, const char *path,
-                                      struct tokmap_error *error)
-{
-    char what[VALUES_NAME_MOST + 1] = "";
-    size_t stem = values_file_is(path) ? strlen(path) - strlen(".values") : 0;
-    const size_t end = stem;
-    while (stem && path[stem - 1] != '.' && path[stem - 1] != '/')
-        stem--;
-    if (!stem || path[stem - 1] == '/' || end - stem >= sizeof what)
-        return TOKMAP_OK;
-    memcpy(what, path + stem, end - stem);
-    struct copy_name wanted = {strndup(path, stem - 1), NULL};
-    if (!wanted.from)
-        return no_memory(error);
-    const struct copy_name *shard = bsearch(&wanted, names->shards, count, sizeof wanted, from_compare);
-    free(wanted.from);
-    if (!shard || values_file_name_check(what, NULL))
-        return TOKMAP_OK;
-    return name_add(names, strdup(path), values_file_path(shard->to, what, VALUES_FINAL), error);
-}
-
-/* Takes the values of the shards, whose folders are listed. Files of web servers cannot be listed. */
-static enum tokmap_status remote_values_find(struct copy_names *names, struct remote_client *client,
-                                             struct tokmap_error *error)
-{
-    const uint64_t count = names->count;
-    enum tokmap_status status = TOKMAP_OK;
-    char *folder = NULL;
-    if (!count || remote_kind(names->shards[0].from) == REMOTE_WEB)
-        return TOKMAP_OK;
-    qsort(names->shards, count, sizeof *names->shards, from_compare);
-    for (uint64_t i = 0; i < count && !status; i++) {
-        const char *from = names->shards[i].from;
-        const size_t bytes = (size_t)(path_name(from) - from);
-        struct remote_list *list = NULL;
-        const char *path;
-        uint64_t size, tag;
-        if (folder && !strncmp(folder, from, strlen(folder)))
-            continue; /* below a folder that was listed */
-        free(folder);
-        folder = strndup(from, bytes);
-        status = folder ? remote_list_open(&list, folder, false, client->stop, client->user, client->watch, error)
-                        : no_memory(error);
-        while (!status && !(status = remote_list_next(list, &path, &size, &tag, error)))
-            status = object_take(names, count, path, error);
-        remote_list_close(list);
-        if (status == TOKMAP_END || status == TOKMAP_ERROR_NOT_FOUND)
-            status = TOKMAP_OK;
-    }
-    free(folder);
-    return status;
-}
 
 /* Takes the shards below a prefix, which ends in a slash. Statuses: also NOT_FOUND. */
 static enum tokmap_status prefix_take(struct copy_names *names, const char *prefix, const char *to,
@@ -366,7 +306,7 @@ static enum tokmap_status copy_names_find(struct copy_names *names, const char *
     if (!status)
         status = remote_is(from) ? remote_find(names, from, to, client, error) : local_find(names, from, to, error);
     if (!status)
-        status = remote_is(from) ? remote_values_find(names, client, error) : local_values_find(names, error);
+        status = values_find(names, client, error);
     free(base);
     shards_sort(names);
     return status;

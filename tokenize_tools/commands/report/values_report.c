@@ -8,8 +8,9 @@
 
 #include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "dataset/dataset_values.h"
 #include "dataset/open_shards.h"
-#include "format/values_names.h"
+#include "dataset/values_names.h"
 
 /* The values of one name, in all shards that have them. */
 struct summary {
@@ -48,30 +49,42 @@ static enum tokmap_status summary_add(struct summaries *all, struct values_file 
     return TOKMAP_OK;
 }
 
+/* Adds the values of a shard, which is held. What cannot be found or opened is a warning. */
+static enum tokmap_status shard_add(struct summaries *all, const char *program, const struct tokmap_dataset *dataset,
+                                    const struct shard *shard, struct values_names *names, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    struct tokmap_error reason = {0};
+    char what[VALUES_NAME_MOST + 1], text[1500];
+    if (values_names_begin(names, dataset->cache ? shard->store.path : shard->index_path, &reason))
+        cli_warn(program, "%s", tokmap_error_print(&reason, text, sizeof text));
+    while (!reason.status && !status && values_names_next(names, what)) {
+        struct values_file values;
+        struct values_ranges *ranges;
+        struct tokmap_error damaged;
+        if (dataset_values_file(&values, &ranges, dataset, shard, what, &damaged)) {
+            cli_warn(program, "%s", tokmap_error_print(&damaged, text, sizeof text));
+            continue;
+        }
+        status = summary_add(all, &values, error);
+        values_file_close(&values);
+        free(ranges);
+    }
+    return status;
+}
+
 static enum tokmap_status summaries_make(const char *program, const struct tokmap_dataset *dataset,
                                          struct summaries *all, struct tokmap_error *error)
 {
     struct values_names names = {0};
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t s = 0; s < dataset->shard_count && !status && !dataset->cache; s++) {
+    for (uint64_t s = 0; s < dataset->shard_count && !status; s++) {
         const struct shard *shard;
-        char what[VALUES_NAME_MOST + 1];
         status = shard_hold(dataset, s, &shard, error);
         if (status)
             break;
         if (shard->index.bytes)
-            status = values_names_begin(&names, shard->index_path, error);
-        while (!status && shard->index.bytes && values_names_next(&names, what)) {
-            struct values_file values;
-            struct tokmap_error reason;
-            char text[1500];
-            if (values_file_open(&values, shard->index_path, &shard->index, what, &reason)) {
-                cli_warn(program, "%s", tokmap_error_print(&reason, text, sizeof text));
-                continue;
-            }
-            status = summary_add(all, &values, error);
-            values_file_close(&values);
-        }
+            status = shard_add(all, program, dataset, shard, &names, error);
         shard_release(dataset, s);
     }
     values_names_free(&names);
