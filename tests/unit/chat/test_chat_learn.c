@@ -194,7 +194,8 @@ static void parts_of_turns_are_learned(void **state)
          "\"train\": true}]",
          "<|im_start|>user\nq<|im_end|>\n<|im_start|>narrator\n\1n<|im_end|>\2\n"},
         {"chatml", "assistant", "[" USER ", " ANSWER("\"b\", \"weight\": 0.5") "]",
-         "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false"},
+         "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false; others are "
+         "values, which `tokmap index --values` puts beside what is packed"},
     };
     struct chat_text text = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -343,7 +343,10 @@ static bool weight_read(struct reader *reader, bool *says_no, bool *says_yes)
     *says_yes |= yes;
     *says_no |= no;
     return yes || no || (count == 4 && !memcmp(bytes, "null", 4)) ||
-           refuse(reader, "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false", NULL);
+           refuse(reader,
+                  "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false; others are values, which "
+                  "`tokmap index --values` puts beside what is packed",
+                  NULL);
 }
 
 /* Refuses tools or calls that are empty but not null, if the template does not take them for none. */
