@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "dataset/dataset.h"
 #include "dataset/documents.h"
 
 /* Document ends fetched at once: more than most windows contain. */

@@ -47,7 +47,6 @@
 
 #include "common/bytes.h"
 #include "common/cpu.h"
-#include "common/error.h"
 #include "common/hash.h"
 #include "permutation_internal.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "remote_range.h"
 

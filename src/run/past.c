@@ -61,7 +61,6 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset/dataset.h"
 
 /* ---- fingerprint ---- */
 

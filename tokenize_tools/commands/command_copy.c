@@ -2,7 +2,6 @@
 /* command_copy.c - tokmap copy: moves a dataset between file systems and object storage, and compares it. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"

@@ -8,7 +8,6 @@
  * name, and its shards are compared with those that were named; if they are not the same, it is written again with
  * absolute names. The sizes of the shards are stated last, because a dataset of stated shards opens without them.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
@@ -14,7 +13,6 @@
 #include "common/error.h"
 #include "format/shard_file.h"
 #include "plan/planner.h"
-#include "platform/os.h"
 #include "platform/process.h"
 
 static const char program[] = "tokmap plan";

@@ -21,7 +21,6 @@
 #include "commands/report/token_counts.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "platform/os.h"
 
 static const char program[] = "tokmap stats";
 

@@ -2,12 +2,10 @@
 /* command_tokenizer.c - tokmap tokenizer: describes a vocabulary file. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "common/error.h"
 #include "common/hash.h"
 #include "common/visible.h"
 #include "engine/cut_tokenizer.h"

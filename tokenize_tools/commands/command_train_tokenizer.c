@@ -9,7 +9,6 @@
 #include "commands.h"
 #include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
-#include "commands/options/target.h"
 #include "commands/report/skip_report.h"
 #include "common/error.h"
 #include "platform/os.h"

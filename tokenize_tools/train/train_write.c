@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "engine/pipeline_parts.h"
-#include "pretokenize/pretokenizer.h"
 #include "text/code_point.h"
 #include "train_unigram.h"
 #include "unicode/byte_alphabet.h"

@@ -11,7 +11,6 @@
 #include "common/error.h"
 #include "dataset_convert.h"
 #include "platform/os.h"
-#include "platform/process.h"
 #include "text/path.h"
 
 static const char program[] = "tokmap convert";

@@ -20,7 +20,6 @@
 #include "common/error.h"
 #include "dedup/ngram_table.h"
 #include "encode/fim.h"
-#include "platform/os.h"
 #include "platform/process.h"
 #include "run/exclusion.h"
 #include "text/json_scan.h"

@@ -12,7 +12,6 @@
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "pack/pack_also.h"
-#include "pack/pack_finish.h"
 #include "pack/pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"

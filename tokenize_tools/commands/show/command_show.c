@@ -15,7 +15,6 @@
 #include "common/error.h"
 #include "losses.h"
 #include "printer.h"
-#include "run/locate.h"
 #include "show_lists.h"
 #include "step_rows.h"
 

@@ -12,7 +12,6 @@
 #include "platform/os.h"
 #include "platform/process.h"
 #include "run/exclusion.h"
-#include "run/locate.h"
 #include "run/run.h"
 #include "step_rows.h"
 #include "text/path.h"

@@ -2,7 +2,6 @@
 /* parquet_footer.c - see parquet_footer.h. */
 #include "parquet_footer.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
 #include "text/json_scan.h"
 #include "text/path.h"
 #include "text/utf8.h"
-#include "tokmap/tokmap.h"
 
 struct chat_template {
     const struct chat_known *known;

@@ -25,7 +25,6 @@
 #include "common/error.h"
 #include "corpus/stream.h"
 #include "document_key.h"
-#include "platform/os.h"
 #include "text/decimal.h"
 #include "work/dropped_file.h"
 

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +38,6 @@
 #include "shard_about.h"
 #include "skipped_items.h"
 #include "text/path.h"
-#include "tokmap/tokmap.h"
 #include "unit_record.h"
 #include "work/dropped_writer.h"
 #include "work/set_commit.h"

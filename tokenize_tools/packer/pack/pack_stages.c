@@ -2,8 +2,6 @@
 /* pack_stages.c - see pack_stages.h. */
 #include "pack_stages.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "pack_output.h"

@@ -3,9 +3,7 @@
 #include "shard_about.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "common/hash.h"

@@ -2,7 +2,6 @@
 /* sorted_units.c - see sorted_units.h. */
 #include "sorted_units.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "text/path.h"
 #include "work/work_units.h"
 
 #define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/hash.h"
 #include "hf_join.h"
 #include "platform/os.h"
