@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* boundaries.c - see boundaries.h. */
 #include "boundaries.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* manifest.c - see manifest.h. */
 #include "manifest.h"
 
 #include <stdarg.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* store.c - see store.h. */
 #include "store.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* row_targets.c - see row_targets.h. */
 #include "row_targets.h"
 
 #include "batch/boundaries.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_object.c - see remote_object.h. */
 #include "remote_object.h"
 
 #include <stdio.h>

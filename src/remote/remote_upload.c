@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_upload.c - see remote_upload.h. */
 #include "remote_upload.h"
 
 #include <stdio.h>

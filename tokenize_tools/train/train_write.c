@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* train_write.c - see train_write.h. */
 #include "train_write.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* coverage.c - see coverage.h. */
 #include "coverage.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* loader_trial.c - see loader_trial.h. */
 #include "loader_trial.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* output_group.c - see output_group.h. */
 #include "output_group.h"
 
 #include <assert.h>

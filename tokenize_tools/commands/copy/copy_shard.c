@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* copy_shard.c - see copy_shard.h. */
 #include "copy_shard.h"
 
 #include <errno.h>

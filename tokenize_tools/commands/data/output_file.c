@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* output_file.c - see output_file.h. */
 #include "output_file.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* also_arguments.c - see also_arguments.h. */
 #include "also_arguments.h"
 
 #include <assert.h>

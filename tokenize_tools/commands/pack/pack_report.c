@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_report.c - see pack_report.h. */
 #include "pack_report.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_upload.c - see pack_upload.h. */
 #include "pack_upload.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* dataset_about.c - see dataset_about.h. */
 #include "dataset_about.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* mixture_report.c - see mixture_report.h. */
 #include "mixture_report.h"
 
 #include <inttypes.h>

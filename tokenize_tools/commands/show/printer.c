@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* printer.c - see printer.h. */
 #include "printer.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* show_lists.c - see show_lists.h. */
 #include "show_lists.h"
 
 #include <inttypes.h>

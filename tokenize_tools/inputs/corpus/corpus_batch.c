@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_batch.c - see corpus_batch.h. */
 #include "corpus_batch.h"
 
 #include <assert.h>

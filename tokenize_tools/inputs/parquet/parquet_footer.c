@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* parquet_footer.c - see parquet_footer.h. */
 #include "parquet_footer.h"
 
 #include <stdlib.h>

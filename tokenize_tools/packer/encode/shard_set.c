@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_set.c - see shard_set.h. */
 #include "shard_set.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_journal.c - see pack_journal.h. */
 #include "pack_journal.h"
 
 #include <assert.h>

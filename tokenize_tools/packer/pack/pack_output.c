@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 
 #include <assert.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_stages.c - see pack_stages.h. */
 #include "pack_stages.h"
-
 
 #include "common/error.h"
 #include "pack_output.h"

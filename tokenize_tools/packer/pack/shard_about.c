@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_about.c - see shard_about.h. */
 #include "shard_about.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* unit_record.c - see unit_record.h. */
 #include "unit_record.h"
 
 #include <assert.h>

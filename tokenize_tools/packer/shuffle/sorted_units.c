@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* sorted_units.c - see sorted_units.h. */
 #include "sorted_units.h"
 
 #include <stdio.h>

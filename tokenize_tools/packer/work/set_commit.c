@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* set_commit.c - see set_commit.h. */
 #include "set_commit.h"
 
 #include <assert.h>

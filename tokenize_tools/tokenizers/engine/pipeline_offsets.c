@@ -17,7 +17,6 @@
  */
 #include "pipeline_offsets.h"
 
-
 #include "common/error.h"
 
 struct search {

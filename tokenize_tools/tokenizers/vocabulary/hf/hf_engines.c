@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* hf_engines.c - see hf_engines.h. */
 #include "hf_engines.h"
 
 #include <assert.h>
