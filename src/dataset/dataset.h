@@ -11,7 +11,6 @@
 #include "format/element.h"
 #include "format/index_reader.h"
 #include "mask_file.h"
-#include "tokmap/tokmap.h"
 
 /* Does what tokmap_dataset_open() does, for a place and a name that are there. *dataset is NULL after a failure only if
  * it was before. */

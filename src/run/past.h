@@ -13,7 +13,6 @@
 #include "phases.h"
 #include "run_sources.h"
 #include "run_spec.h"
-#include "tokmap/tokmap.h"
 
 /* The kinds of the past, in the order of of[] in struct tokmap_cursor. */
 enum past_kind { PAST_GEOMETRY, PAST_ORDER, PAST_BATCH, PAST_SKIPS, PAST_DATA, PAST_KINDS };

@@ -15,7 +15,6 @@
 
 #include "inputs.h"
 #include "record_scan.h"
-#include "tokmap/tokmap.h"
 
 struct parquet_rows;
 
