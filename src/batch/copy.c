@@ -62,23 +62,9 @@ static const struct copy_kernels scalar = {.name = "scalar",
                                            .largest16 = largest16,
                                            .largest32 = largest32};
 
-#if defined(__x86_64__)
 extern const struct copy_kernels copy_avx2, copy_avx512;
 
 const struct copy_kernels *copy_variant(unsigned number)
 {
-    const struct copy_kernels *usable[3];
-    unsigned count = 0;
-    if (cpu_has(CPU_AVX512))
-        usable[count++] = &copy_avx512;
-    if (cpu_has(CPU_AVX2))
-        usable[count++] = &copy_avx2;
-    usable[count++] = &scalar;
-    return number < count ? usable[number] : NULL;
+    return CPU_KERNELS(number, &copy_avx512, &copy_avx2, &scalar);
 }
-#else
-const struct copy_kernels *copy_variant(unsigned number)
-{
-    return number ? NULL : &scalar;
-}
-#endif

@@ -428,8 +428,7 @@ struct sentence {
     size_t used;
 };
 
-static void add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct sentence *sentence, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct sentence *sentence, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

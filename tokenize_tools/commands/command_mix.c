@@ -52,8 +52,7 @@ struct mix_part {
 #define FORMS "rest, 20%, epochs=3, or tokens=300B"
 
 /* Says what is wrong with the arguments. */
-static bool wrong(struct tokmap_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool wrong(struct tokmap_error *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(struct tokmap_error *error, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

@@ -19,8 +19,7 @@
 #include "run/run.h"
 
 /* Keeps the first fault, which is the one that is printed. */
-static void fault_set(struct loader_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fault_set(struct loader_trial *trial, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void fault_set(struct loader_trial *trial, const char *format, ...)
 {
     va_list arguments;
     if (trial->fault[0])
