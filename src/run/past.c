@@ -210,7 +210,7 @@ static void init_skips(struct past *past)
 {
     struct message message;
     put_tag(&message, "skips");
-    struct hash128 chain = past->skips_begin = message_hash(&message);
+    struct hash128 chain = message_hash(&message);
     for (size_t i = 0; i < past->skips->count; i++) {
         past->skips->ranges[i].chain = chain;
         chain = chain_range(chain, past->skips->ranges[i].first, past->skips->ranges[i].end);

@@ -34,7 +34,7 @@ struct past {
     bool from_text;   /* errors name its lines; otherwise only the values */
 
     struct hash128 order;
-    struct hash128 skips_begin, skips_end; /* the chain before the first range of skips, and after the last */
+    struct hash128 skips_end;              /* the chain after the last range of skips */
     struct past_event *events[PAST_KINDS]; /* of geometry, batch, and data: in order of step, the first at step 0 */
     uint64_t event_counts[PAST_KINDS];     /* at least 1 */
 };

@@ -33,7 +33,6 @@ struct named {
 };
 
 struct merging {
-    const struct cli_command *command;
     const char *output;
     bool absolute, force, json, quiet;
     char *here; /* the current folder */
@@ -304,7 +303,6 @@ static int merge(const struct cli_command *command, const char **operands, size_
 {
     struct merging *merging = user;
     struct tokmap_error error = {0};
-    merging->command = command;
     if (!merging->output)
         return cli_misused(command, "no output given; name the manifest with -o FILE");
     if (!operand_count)

@@ -215,7 +215,7 @@ static int compare_ratios(const void *a, const void *b)
 struct sampler {
     struct row_samples *samples;
     const struct tokmap_run *run;
-    uint64_t steps, ranks, random;
+    uint64_t ranks, random;
     struct tokmap_run_info info;
     struct tokmap_loader *loader;
     struct tokmap_out out;
@@ -352,7 +352,6 @@ enum tokmap_status row_samples_take(struct row_samples *samples, const struct to
 {
     struct sampler sampler = {.samples = samples,
                               .run = run,
-                              .steps = steps,
                               .ranks = ranks,
                               .random = seed,
                               .info = info_of_run(run),
