@@ -86,7 +86,7 @@ static void skipped_report(void *user, const struct corpus_issue *issue, const s
  * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
 static void space_check(struct packing *packing, uint64_t stored_bytes)
 {
-    struct tokenizer_info info = {.width = pack_width(packing->content.vocabulary)};
+    const struct tokenizer_info info = pack_tokenizer(packing->tokenizer, packing->content.vocabulary);
     uint64_t free_bytes;
     char a[32], b[32];
     /* The size of sealed tokens is not known yet; copies for other projects are plain. */
@@ -96,8 +96,6 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
         stored_bytes >= packing->size.bytes)
         return;
     packing->next_space = 2 * stored_bytes;
-    if (packing->tokenizer)
-        info = info_of_tokenizer(packing->tokenizer);
     const double written = unknown ? 0 : (double)packing->result.tokens * info.width;
     const double tokens =
         (double)packing->result.tokens * info.width / (double)stored_bytes * (double)packing->size.bytes;
@@ -330,9 +328,7 @@ static enum tokmap_status also_first(const struct packing *packing, const struct
                                      struct tokmap_error *error)
 {
     const struct also_output output = also_output(packing);
-    struct tokenizer_info info = {.width = pack_width(options->vocabulary)};
-    if (options->tokenizer)
-        info = info_of_tokenizer(options->tokenizer);
+    const struct tokenizer_info info = pack_tokenizer(options->tokenizer, options->vocabulary);
     /* Either the error is that of the shards, or they are those of a command that was killed, and so may the files be.
      */
     if (!packing->force && (packing->sets || work_folder_exists(packing->prefix)) && output_exists(packing))
