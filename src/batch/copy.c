@@ -10,24 +10,12 @@
 
 static uint32_t largest16(const void *from, uint64_t count)
 {
-    const char *tokens = from;
-    uint16_t top = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint16_t id = load16(tokens + i * 2);
-        top = id > top ? id : top;
-    }
-    return top;
+    return largest_token(from, 2, count);
 }
 
 static uint32_t largest32(const void *from, uint64_t count)
 {
-    const char *tokens = from;
-    uint32_t top = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t id = load32(tokens + i * 4);
-        top = id > top ? id : top;
-    }
-    return top;
+    return largest_token(from, 4, count);
 }
 
 static uint32_t copy16(void *into, const void *from, uint64_t count)
