@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* boundaries.c - see boundaries.h. */
 #include "boundaries.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
-#include "dataset/dataset.h"
 #include "dataset/documents.h"
 
 /* Document ends fetched at once: more than most windows contain. */

@@ -10,24 +10,12 @@
 
 static uint32_t largest16(const void *from, uint64_t count)
 {
-    const char *tokens = from;
-    uint16_t top = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint16_t id = load16(tokens + i * 2);
-        top = id > top ? id : top;
-    }
-    return top;
+    return largest_token(from, 2, count);
 }
 
 static uint32_t largest32(const void *from, uint64_t count)
 {
-    const char *tokens = from;
-    uint32_t top = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t id = load32(tokens + i * 4);
-        top = id > top ? id : top;
-    }
-    return top;
+    return largest_token(from, 4, count);
 }
 
 static uint32_t copy16(void *into, const void *from, uint64_t count)
@@ -62,23 +50,9 @@ static const struct copy_kernels scalar = {.name = "scalar",
                                            .largest16 = largest16,
                                            .largest32 = largest32};
 
-#if defined(__x86_64__)
 extern const struct copy_kernels copy_avx2, copy_avx512;
 
 const struct copy_kernels *copy_variant(unsigned number)
 {
-    const struct copy_kernels *usable[3];
-    unsigned count = 0;
-    if (cpu_has(CPU_AVX512))
-        usable[count++] = &copy_avx512;
-    if (cpu_has(CPU_AVX2))
-        usable[count++] = &copy_avx2;
-    usable[count++] = &scalar;
-    return number < count ? usable[number] : NULL;
+    return CPU_KERNELS(number, &copy_avx512, &copy_avx2, &scalar);
 }
-#else
-const struct copy_kernels *copy_variant(unsigned number)
-{
-    return number ? NULL : &scalar;
-}
-#endif

@@ -15,7 +15,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "common/bits.h"
 #include "common/error.h"

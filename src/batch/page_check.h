@@ -17,7 +17,6 @@
 #include "format/layout.h"
 #include "read_pool.h"
 #include "shard_views.h"
-#include "tokmap/tokmap.h"
 
 /* A span, which is read at once to be compared, has at most so many bytes. */
 #define PAGE_CHECK_SPAN ((uint64_t)128 << 10)

@@ -22,7 +22,6 @@
 #include "read_pool.h"
 #include "sealed_rows.h"
 #include "shard_views.h"
-#include "tokmap/tokmap.h"
 
 /* State that all sources of a residency share. */
 struct residency_shared {

@@ -13,7 +13,6 @@
 #include "common/bytes.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
-#include "tokmap/tokmap.h"
 
 /* What the kernel maps at once where it keeps a file in huge pages. Ranges of that size begin at multiples of it in the
  * file and, in files that have one, in the mapping. */

@@ -11,7 +11,6 @@
 #include "cache_state.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "format/index_verify.h"
 #include "format/shard_ranges.h"
 #include "format/values_file.h"
 #include "text/path.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* cache_state.c - see cache_state.h. */
 #include "cache_state.h"
 
 #include <assert.h>

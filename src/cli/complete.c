@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* complete.c - see complete.h. */
 #include "complete.h"
 
 #include <assert.h>

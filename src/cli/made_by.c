@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* made_by.c - see made_by.h. */
 #include "made_by.h"
 
 #include <inttypes.h>

@@ -79,8 +79,7 @@ struct writer {
     bool lost; /* there was no memory for a part */
 };
 
-static void add(struct writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct writer *writer, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct writer *writer, const char *format, ...)
 {
     char text[512];
     va_list arguments;

@@ -2,7 +2,6 @@
 #include "progress.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "common/bytes.h"
 #include "numbers.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* whole_file.c - see whole_file.h. */
 #include "whole_file.h"
 
 #include <errno.h>

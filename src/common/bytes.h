@@ -101,6 +101,23 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Returns the largest of `count` tokens of `width` bytes, 2 or 4, or 0 without tokens. */
+static inline uint32_t largest_token(const void *tokens, uint32_t width, uint64_t count)
+{
+    const uint8_t *at = tokens;
+    uint16_t narrow = 0;
+    uint32_t wide = 0;
+    for (uint64_t i = 0; width == 2 && i < count; i++) {
+        const uint16_t token = load16(at + 2 * i);
+        narrow = token > narrow ? token : narrow;
+    }
+    for (uint64_t i = 0; width != 2 && i < count; i++) {
+        const uint32_t token = load32(at + 4 * i);
+        wide = token > wide ? token : wide;
+    }
+    return width == 2 ? narrow : wide;
+}
+
 /* a / b rounded up, without overflow; b > 0. */
 static inline uint64_t div_ceil(uint64_t a, uint64_t b)
 {

@@ -14,6 +14,7 @@
 #define TOKMAP_COMMON_CPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The instructions that a file with the suffix is compiled with (see the Makefile), and that the processor must
  * therefore have. */
@@ -37,6 +38,19 @@ static inline bool cpu_has(enum cpu_variant variant)
 {
     return cpu_variant_best() >= variant;
 }
+
+/* Returns variant `number` of functions that exist for AVX-512, for AVX2, and in plain C, counted from the best one
+ * that this process uses; NULL after the last. */
+#if defined(__x86_64__)
+#define CPU_KERNELS(number, avx512, avx2, plain) cpu_kernels((number), (const void *const[]){avx512, avx2, plain})
+static inline const void *cpu_kernels(unsigned number, const void *const kernels[3])
+{
+    number += cpu_has(CPU_AVX512) ? 0 : cpu_has(CPU_AVX2) ? 1 : 2;
+    return number < 3 ? kernels[number] : NULL;
+}
+#else
+#define CPU_KERNELS(number, avx512, avx2, plain) ((number) ? NULL : (plain))
+#endif
 
 /* "scalar", "AVX2", "AVX-512", or "NEON": for messages and reports. */
 const char *cpu_variant_name(enum cpu_variant variant);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_device.c - see cuda_device.h. */
 #include "cuda_device.h"
 
 #include <assert.h>

@@ -78,7 +78,6 @@ enum {
 /* clang-format off */
 #define CUDA_DRIVER_MAP(XX)                                                                                            \
     XX(1, init, "cuInit", "cuInit", 11030, (unsigned flags))                                                           \
-    XX(1, driver_get_version, "cuDriverGetVersion", "cuDriverGetVersion", 11030, (int *version))                       \
     XX(1, get_error_name, "cuGetErrorName", "cuGetErrorName", 11030, (int result, const char **name))                  \
     XX(1, get_error_string, "cuGetErrorString", "cuGetErrorString", 11030, (int result, const char **text))            \
     XX(1, device_get_count, "cuDeviceGetCount", "cuDeviceGetCount", 11030, (int *count))                               \
@@ -125,7 +124,6 @@ enum {
        (float *milliseconds, struct CUevent_st *from, struct CUevent_st *to))                                          \
     XX(1, mem_alloc, "cuMemAlloc", "cuMemAlloc_v2", 11030, (uint64_t *address, size_t bytes))                          \
     XX(1, mem_free, "cuMemFree", "cuMemFree_v2", 11030, (uint64_t address))                                            \
-    XX(1, mem_get_info, "cuMemGetInfo", "cuMemGetInfo_v2", 11030, (size_t *unused, size_t *total))                     \
     XX(1, host_register, "cuMemHostRegister", "cuMemHostRegister_v2", 11030,                                           \
        (void *memory, size_t bytes, unsigned flags))                                                                   \
     XX(1, host_unregister, "cuMemHostUnregister", "cuMemHostUnregister", 11030, (void *memory))                        \

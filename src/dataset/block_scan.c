@@ -128,26 +128,6 @@ void block_scan_free(struct block_scan *scan)
 
 /* ---- parts ---- */
 
-static uint64_t largest16(const uint8_t *tokens, size_t bytes)
-{
-    uint16_t largest = 0;
-    for (size_t at = 0; at < bytes; at += 2) {
-        uint16_t id = load16(tokens + at);
-        largest = id > largest ? id : largest;
-    }
-    return largest;
-}
-
-static uint64_t largest32(const uint8_t *tokens, size_t bytes)
-{
-    uint32_t largest = 0;
-    for (size_t at = 0; at < bytes; at += 4) {
-        uint32_t id = load32(tokens + at);
-        largest = id > largest ? id : largest;
-    }
-    return largest;
-}
-
 /* Scans a part of SCAN_PART_BYTES, and computes the hashes of its pages if they are wanted. */
 static uint64_t part_by_kernel(struct block_scan *scan, const void *tokens, uint32_t width, bool last, uint32_t *pages)
 {
@@ -179,7 +159,7 @@ void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, 
             largest = part_by_kernel(scan, tokens, width, last, pages);
     } else {
         hash_state_add(scan->state, tokens, bytes);
-        largest = width == 2 ? largest16(tokens, bytes) : largest32(tokens, bytes);
+        largest = largest_token(tokens, width, bytes / width);
         for (size_t at = 0; pages && at < bytes; at += TOKEN_PAGE_BYTES)
             *pages++ = (uint32_t)hash64((const uint8_t *)tokens + at, (size_t)min64(bytes - at, TOKEN_PAGE_BYTES));
     }

@@ -532,7 +532,6 @@ void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t number, s
     const struct shard *shard = shard_held(dataset, number);
     *out =
         (struct dataset_mask){.fd = shard->mask.fd,
-                              .path = shard->mask.path,
                               .bytes = shard->mask.bytes,
                               .first_bit = shard->mask.first_bit + shard->place.skipped_tokens / dataset_unit(dataset),
                               .wide = shard->mask.wide};

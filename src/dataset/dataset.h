@@ -11,7 +11,6 @@
 #include "format/element.h"
 #include "format/index_reader.h"
 #include "mask_file.h"
-#include "tokmap/tokmap.h"
 
 /* Does what tokmap_dataset_open() does, for a place and a name that are there. *dataset is NULL after a failure only if
  * it was before. */
@@ -45,8 +44,7 @@ uint32_t dataset_held_most(const struct tokmap_dataset *dataset);
 
 /* The mask of one shard, open for reading. Lives as long as the shard is held. */
 struct dataset_mask {
-    int fd; /* -1: the shard has no mask */
-    const char *path;
+    int fd;             /* -1: the shard has no mask */
     uint64_t bytes;     /* the size that the file must have */
     uint64_t first_bit; /* of the shard's first token in the file; if wide, its byte */
     bool wide;          /* one byte for each token instead of one bit */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* dataset_extents.c - see dataset_extents.h. */
 #include "dataset_extents.h"
 
 #include <stdlib.h>

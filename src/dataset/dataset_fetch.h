@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "cache/cache_folder.h"
-#include "tokmap/tokmap.h"
 
 /* Each shard's tokens are cut into cells of `bytes` bytes, a multiple of a token's, uncompressed: CACHE_CELL, or what a
  * request fetches. Returns the cell with a token. *shard: of the last call, at first 0, and then that of the token. For

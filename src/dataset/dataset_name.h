@@ -5,7 +5,6 @@
 #define TOKMAP_DATASET_DATASET_NAME_H
 
 #include "opened_dataset.h"
-#include "tokmap/tokmap.h"
 
 enum part_unit {
     PART_WHOLE,     /* the name has no part */

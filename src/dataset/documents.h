@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "format/index_documents.h"
-#include "tokmap/tokmap.h"
 
 struct shard;
 

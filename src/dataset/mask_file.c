@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* mask_file.c - see mask_file.h. */
 #include "mask_file.h"
 
 #include <assert.h>

@@ -9,7 +9,6 @@
 
 #include "format/manifest.h"
 #include "platform/table_key.h"
-#include "tokmap/tokmap.h"
 
 /* What the name of a file states. */
 enum shard_role {

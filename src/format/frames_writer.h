@@ -13,7 +13,6 @@
 #include <stdbool.h>
 
 #include "index_writer.h"
-#include "tokmap/tokmap.h"
 
 /* Works on the blocks of a shard in several threads, and takes what they made in the order of the blocks.
  *

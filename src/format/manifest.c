@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* manifest.c - see manifest.h. */
 #include "manifest.h"
 
 #include <stdarg.h>
@@ -466,8 +465,7 @@ enum tokmap_status manifest_compare(const struct manifest *manifest, const struc
 
 /* ---- write ---- */
 
-static bool printed(struct bytes_buffer *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool printed(struct bytes_buffer *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool printed(struct bytes_buffer *text, const char *format, ...)
 {
     char line[512];
     va_list arguments;

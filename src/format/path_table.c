@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* path_table.c - see path_table.h. */
 #include "path_table.h"
 
 #define SLOTS_LEAST 16

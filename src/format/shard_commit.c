@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_commit.c - see shard_commit.h. */
 #include "shard_commit.h"
 
 #include <assert.h>

@@ -32,7 +32,6 @@
 
 #include "index_reader.h"
 #include "shard_file.h"
-#include "tokmap/tokmap.h"
 
 /* The names of a shard. The commit changes a file only if names[] has it. */
 struct shard_commit {

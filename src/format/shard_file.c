@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_file.c - see shard_file.h. */
 #include "shard_file.h"
 
 #include <assert.h>

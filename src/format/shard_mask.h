@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "index_writer.h"
-#include "tokmap/tokmap.h"
 
 /* Functions of a mask writer that return int return 0 or an errno. */
 struct mask_writer {

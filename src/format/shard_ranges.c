@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_ranges.c - see shard_ranges.h. */
 #include "shard_ranges.h"
 
 #include <assert.h>

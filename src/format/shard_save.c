@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_save.c - see shard_save.h. */
 #include "shard_save.h"
 
 #include <assert.h>

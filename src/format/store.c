@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* store.c - see store.h. */
 #include "store.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"

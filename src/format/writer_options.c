@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* writer_options.c - see writer_options.h. */
 #include "writer_options.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* context.c - see context.h. */
 #include "context.h"
 
 #include <inttypes.h>

@@ -19,7 +19,6 @@
 #include "run/locate.h"
 #include "staging/backend.h"
 #include "staging/ring.h"
-#include "tokmap/tokmap.h"
 #include "trace.h"
 
 struct exclusions;

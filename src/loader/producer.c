@@ -23,7 +23,6 @@
 #include "row_values.h"
 #include "run/cursor.h"
 #include "run/exclusion.h"
-#include "run/run.h"
 
 #define CHUNKS_AHEAD 6 /* chunks of documents whose tokens are prefetched */
 

@@ -15,7 +15,6 @@
 #include "context.h"
 #include "run/assignment.h"
 #include "run/locate.h"
-#include "tokmap/tokmap.h"
 
 /*
  * Which rows of which step each call of next() delivers on one rank. It is arithmetic only: no memory, no files, no

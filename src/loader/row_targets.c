@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* row_targets.c - see row_targets.h. */
 #include "row_targets.h"
 
 #include "batch/boundaries.h"
-#include "dataset/row_extents.h"
 
 struct row_bounds row_targets_bounds(const struct tokmap_loader *loader, uint64_t seq_len,
                                      const struct tokmap_place *place, uint64_t extents)

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "format/trace_file.h"
-#include "tokmap/tokmap.h"
 
 struct trace;
 

@@ -47,7 +47,6 @@
 
 #include "common/bytes.h"
 #include "common/cpu.h"
-#include "common/error.h"
 #include "common/hash.h"
 #include "permutation_internal.h"
 
@@ -149,26 +148,12 @@ static void scalar_inverse(const uint64_t *state, const uint64_t *in, uint64_t c
 
 static const struct permutation_kernels scalar = {"scalar", scalar_forward, scalar_inverse};
 
-#if defined(__x86_64__)
 extern const struct permutation_kernels permutation_avx2, permutation_avx512;
 
 const struct permutation_kernels *permutation_variant(unsigned number)
 {
-    const struct permutation_kernels *usable[3];
-    unsigned count = 0;
-    if (cpu_has(CPU_AVX512))
-        usable[count++] = &permutation_avx512;
-    if (cpu_has(CPU_AVX2))
-        usable[count++] = &permutation_avx2;
-    usable[count++] = &scalar;
-    return number < count ? usable[number] : NULL;
+    return CPU_KERNELS(number, &permutation_avx512, &permutation_avx2, &scalar);
 }
-#else
-const struct permutation_kernels *permutation_variant(unsigned number)
-{
-    return number ? NULL : &scalar;
-}
-#endif
 
 void permutation_forward_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* library.c - see library.h. */
 #include "library.h"
 
 #include <stdio.h>

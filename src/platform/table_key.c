@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* table_key.c - see table_key.h. */
 #include "table_key.h"
 
 #include <stdatomic.h>

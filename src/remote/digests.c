@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* digests.c - see digests.h. */
 #include "digests.h"
 
 #include <string.h>

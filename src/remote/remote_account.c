@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_account.c - see remote_account.h. */
 #include "remote_account.h"
 
 #include <errno.h>

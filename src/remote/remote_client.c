@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_client.c - see remote_client.h. */
 #include "remote_client.h"
 
 #include <stdio.h>

@@ -20,7 +20,6 @@
 #include "common/bytes_buffer.h"
 #include "remote_account.h"
 #include "remote_http.h"
-#include "tokmap/tokmap.h"
 
 #define REMOTE_ATTEMPTS 8
 #define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server before any has answered: its name may be misspelled */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_list.c - see remote_list.h. */
 #include "remote_list.h"
 
 #include <stdlib.h>

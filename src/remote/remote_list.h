@@ -18,7 +18,6 @@
 #include <stddef.h>
 
 #include "remote_client.h"
-#include "tokmap/tokmap.h"
 
 struct remote_list;
 

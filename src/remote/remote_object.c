@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_object.c - see remote_object.h. */
 #include "remote_object.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "remote_range.h"
 

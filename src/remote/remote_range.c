@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_range.c - see remote_range.h. */
 #include "remote_range.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_stream.c - see remote_stream.h. */
 #include "remote_stream.h"
 
 #include <assert.h>

@@ -24,7 +24,6 @@
 #include <stddef.h>
 
 #include "remote_client.h"
-#include "tokmap/tokmap.h"
 
 struct remote;
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_upload.c - see remote_upload.h. */
 #include "remote_upload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "remote_xml.h"

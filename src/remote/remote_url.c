@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_url.c - see remote_url.h. */
 #include "remote_url.h"
 
 #include <string.h>

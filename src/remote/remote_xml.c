@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_xml.c - see remote_xml.h. */
 #include "remote_xml.h"
 
 #include <stdint.h>

@@ -24,7 +24,6 @@
 
 #include "locate.h"
 #include "order/balance.h"
-#include "tokmap/tokmap.h"
 
 struct affine_row;
 

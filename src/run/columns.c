@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* columns.c - see columns.h. */
 #include "columns.h"
 
 #include <assert.h>

@@ -27,7 +27,6 @@
 
 struct range {
     uint64_t from, to; /* documents, or tokens */
-    uint64_t source;   /* of the run */
     bool trained;      /* the run draws it */
 };
 
@@ -175,7 +174,7 @@ static enum tokmap_status find_bases(struct evaluation *evaluation)
     for (uint64_t i = 0; i < sources; i++) {
         struct base *base = &evaluation->bases[evaluation->base_of[i]];
         struct range *range = &base->ranges[base->count++];
-        *range = (struct range){.source = i, .trained = is_trained(evaluation->run, i)};
+        *range = (struct range){.trained = is_trained(evaluation->run, i)};
         if (base->by_tokens)
             status = part_tokens(base, &evaluation->parts[i], &range->from, &range->to, evaluation->error);
         else

@@ -130,7 +130,7 @@ static enum tokmap_status read_comment(struct list_reader *reader, const char *t
 static enum tokmap_status read_line(struct list_reader *reader, const char *line, size_t bytes)
 {
     struct word words[WORDS_MOST];
-    struct exclusion_item item = {.line = reader->line};
+    struct exclusion_item item = {0};
     uint64_t document;
     if (bytes && line[bytes - 1] == '\r')
         bytes--;

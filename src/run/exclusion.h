@@ -21,7 +21,6 @@
 struct exclusion_item {
     uint64_t source; /* its number */
     struct tokmap_document document;
-    uint64_t line; /* of the list */
 };
 
 /* Calls each() for the documents of a list, in its order, until it returns another status than OK, which is returned.

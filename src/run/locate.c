@@ -32,7 +32,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "order/permutation.h"
-#include "run.h"
 #include "run_state.h"
 
 enum {

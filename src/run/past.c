@@ -61,7 +61,6 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset/dataset.h"
 
 /* ---- fingerprint ---- */
 
@@ -211,7 +210,7 @@ static void init_skips(struct past *past)
 {
     struct message message;
     put_tag(&message, "skips");
-    struct hash128 chain = past->skips_begin = message_hash(&message);
+    struct hash128 chain = message_hash(&message);
     for (size_t i = 0; i < past->skips->count; i++) {
         past->skips->ranges[i].chain = chain;
         chain = chain_range(chain, past->skips->ranges[i].first, past->skips->ranges[i].end);
@@ -429,8 +428,7 @@ struct sentence {
     size_t used;
 };
 
-static void add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct sentence *sentence, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct sentence *sentence, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

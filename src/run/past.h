@@ -13,7 +13,6 @@
 #include "phases.h"
 #include "run_sources.h"
 #include "run_spec.h"
-#include "tokmap/tokmap.h"
 
 /* The kinds of the past, in the order of of[] in struct tokmap_cursor. */
 enum past_kind { PAST_GEOMETRY, PAST_ORDER, PAST_BATCH, PAST_SKIPS, PAST_DATA, PAST_KINDS };
@@ -35,7 +34,7 @@ struct past {
     bool from_text;   /* errors name its lines; otherwise only the values */
 
     struct hash128 order;
-    struct hash128 skips_begin, skips_end; /* the chain before the first range of skips, and after the last */
+    struct hash128 skips_end;              /* the chain after the last range of skips */
     struct past_event *events[PAST_KINDS]; /* of geometry, batch, and data: in order of step, the first at step 0 */
     uint64_t event_counts[PAST_KINDS];     /* at least 1 */
 };

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* row_cost.c - see row_cost.h. */
 #include "row_cost.h"
 
 #include "common/bytes.h"

@@ -10,7 +10,6 @@
 #define TOKMAP_RUN_ROW_COST_H
 
 #include "order/balance.h"
-#include "tokmap/tokmap.h"
 
 #define ROW_COST_ONE ((uint64_t)1 << 40) /* the cost of a token that attends to nothing */
 

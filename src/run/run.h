@@ -11,7 +11,6 @@
 
 #include "dataset/dataset_extents.h"
 #include "run_spec.h"
-#include "tokmap/tokmap.h"
 
 struct exclusions;
 struct skips;

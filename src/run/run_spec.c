@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* run_spec.c - see run_spec.h. */
 #include "run_spec.h"
 
 #include <assert.h>

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "run_phase_text.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* backend_host.c - see backend_host.h. */
 #include "backend_host.h"
 
 #include <assert.h>

@@ -187,24 +187,10 @@ const struct expand_kernels expand_plain = {
     {{ahead_16_32, ahead_16_64}, {ahead_32_32, ahead_32_64}},
 };
 
-#if defined(__x86_64__)
 const struct expand_kernels *expand_variant(unsigned number)
 {
-    const struct expand_kernels *usable[3];
-    unsigned count = 0;
-    if (cpu_has(CPU_AVX512))
-        usable[count++] = &expand_avx512;
-    if (cpu_has(CPU_AVX2))
-        usable[count++] = &expand_avx2;
-    usable[count++] = &expand_plain;
-    return number < count ? usable[number] : NULL;
+    return CPU_KERNELS(number, &expand_avx512, &expand_avx2, &expand_plain);
 }
-#else
-const struct expand_kernels *expand_variant(unsigned number)
-{
-    return number ? NULL : &expand_plain;
-}
-#endif
 
 /* Facts that are the same for all rows of a batch. */
 struct batch {

@@ -35,6 +35,24 @@ static inline __attribute__((always_inline)) uint64_t slashes_begin(uint64_t sla
     return begin;
 }
 
+/* Moves *at over a block of 64 bytes whose escapes begin at the bits of `slashes`, or to the first bit of `stops`.
+ * Returns false if there is one. */
+static inline __attribute__((always_inline)) bool block_skip(const char **at, uint64_t *escapes, uint64_t slashes,
+                                                             uint64_t stops)
+{
+    /* A branch, not a sum: the processor predicts it, and begins with the next block before it is done with this one.
+     */
+    if (__builtin_expect((stops | slashes >> 63) != 0, 0)) {
+        const unsigned plain = stops ? (unsigned)__builtin_ctzll(stops) : 63;
+        *escapes |= slashes & (((uint64_t)1 << plain) - 1);
+        *at += plain;
+        return !stops;
+    }
+    *escapes |= slashes;
+    *at += 64;
+    return true;
+}
+
 /* Decodes the same bytes of a string that has been read without a fault: moves them from *at to *into, which is not
  * after *at, and advances both. May leave more to the caller: json_unescape_plain_avx2() stops before the 64 bytes in
  * which one backslash follows another. */

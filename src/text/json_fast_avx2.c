@@ -65,18 +65,8 @@ const char *json_skip_plain_avx2(const char *at, const char *end, bool *escaped)
         stops |= (values & bits_of(_mm256_cmpeq_epi8(is_escape(bytes[0]), none),
                                    _mm256_cmpeq_epi8(is_escape(bytes[1]), none))) >>
                  1;
-        /* A branch, not a sum: the processor predicts it, and begins with the next block before it is done with this
-         * one. */
-        if (__builtin_expect((stops | slashes >> 63) != 0, 0)) {
-            const uint32_t plain = stops ? (uint32_t)_tzcnt_u64(stops) : 63;
-            escapes |= _bzhi_u64(slashes, plain);
-            at += plain;
-            if (stops)
-                break;
-            continue;
-        }
-        escapes |= slashes;
-        at += 64;
+        if (!block_skip(&at, &escapes, slashes, stops))
+            break;
     }
     *escaped |= escapes != 0;
     return at;

@@ -22,18 +22,8 @@ const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped)
         const uint64_t good = _mm512_movepi8_mask(_mm512_andnot_si512(bytes, follows)); /* and it is ASCII */
         const uint64_t stops = (_mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('"')) & ~values) |
                                _mm512_cmple_epu8_mask(bytes, _mm512_set1_epi8(0x1f)) | (values & ~good) >> 1;
-        /* A branch, not a sum: the processor predicts it, and begins with the next block before it is done with this
-         * one. */
-        if (__builtin_expect((stops | slashes >> 63) != 0, 0)) {
-            const uint32_t plain = stops ? (uint32_t)_tzcnt_u64(stops) : 63;
-            escapes |= _bzhi_u64(slashes, plain);
-            at += plain;
-            if (stops)
-                break;
-            continue;
-        }
-        escapes |= slashes;
-        at += 64;
+        if (!block_skip(&at, &escapes, slashes, stops))
+            break;
     }
     *escaped |= escapes != 0;
     return at;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* name_list.c - see name_list.h. */
 #include "name_list.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* stand_in.c - see stand_in.h. */
 #include "stand_in.h"
 
 #include <stdbool.h>

@@ -8,7 +8,6 @@
  * name, and its shards are compared with those that were named; if they are not the same, it is written again with
  * absolute names. The sizes of the shards are stated last, because a dataset of stated shards opens without them.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +33,6 @@ struct named {
 };
 
 struct merging {
-    const struct cli_command *command;
     const char *output;
     bool absolute, force, json, quiet;
     char *here; /* the current folder */
@@ -305,7 +303,6 @@ static int merge(const struct cli_command *command, const char **operands, size_
 {
     struct merging *merging = user;
     struct tokmap_error error = {0};
-    merging->command = command;
     if (!merging->output)
         return cli_misused(command, "no output given; name the manifest with -o FILE");
     if (!operand_count)
@@ -333,14 +330,13 @@ int command_merge(int argc, char **argv)
 {
     struct merging merging = {0};
     const struct cli_option options[] = {
-        {'o', "output", CLI_TEXT, &merging.output, NULL, "FILE", "the manifest to write", NULL},
+        {'o', "output", CLI_TEXT, &merging.output, NULL, "FILE", "the manifest to write"},
         {0, "absolute", CLI_FLAG, &merging.absolute, NULL, NULL,
          "write absolute names, so that the manifest may be moved; by default names start from the manifest's folder, "
-         "so that both may be moved together",
-         NULL},
-        {0, "force", CLI_FLAG, &merging.force, NULL, NULL, "replace the output if it exists", NULL},
-        {0, "json", CLI_FLAG, &merging.json, NULL, NULL, "print the report as a JSON object", NULL},
-        {'q', "quiet", CLI_FLAG, &merging.quiet, NULL, NULL, "print no report", NULL},
+         "so that both may be moved together"},
+        {0, "force", CLI_FLAG, &merging.force, NULL, NULL, "replace the output if it exists"},
+        {0, "json", CLI_FLAG, &merging.json, NULL, NULL, "print the report as a JSON object"},
+        {'q', "quiet", CLI_FLAG, &merging.quiet, NULL, NULL, "print no report"},
     };
     const struct cli_command command = {
         .program = program,

@@ -52,8 +52,7 @@ struct mix_part {
 #define FORMS "rest, 20%, epochs=3, or tokens=300B"
 
 /* Says what is wrong with the arguments. */
-static bool wrong(struct tokmap_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool wrong(struct tokmap_error *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(struct tokmap_error *error, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -805,27 +804,24 @@ int command_mix(int argc, char **argv)
         CLI_HEADING("The run"),
         {'n', "tokens", CLI_TEXT, &mixing.tokens_text, NULL, "T",
          "tokens of the run; K, M, B, and T are 10^3, 10^6, 10^9, and 10^12 (default: those of the sources, if none "
-         "has the rest)",
-         NULL},
-        {0, "steps", CLI_NUMBER, &mixing.steps, &mixing.steps_given, "N", "steps of the run, in place of --tokens",
-         NULL},
+         "has the rest)"},
+        {0, "steps", CLI_NUMBER, &mixing.steps, &mixing.steps_given, "N", "steps of the run, in place of --tokens"},
         {0, "validation", CLI_LIST, &mixing.validations, NULL, "NAME=DATASET",
-         "a dataset that the run holds out for evaluation and never draws, such as val=data/web.val; may be repeated",
-         NULL},
+         "a dataset that the run holds out for evaluation and never draws, such as val=data/web.val; may be repeated"},
         {0, "max-epochs", CLI_NUMBER, &mixing.max_epochs, &mixing.max_epochs_given, "E",
-         "fail if a source is read more than E times", NULL},
+         "fail if a source is read more than E times"},
         CLI_HEADING("A whole run file"),
-        {0, "seq-len", CLI_SIZE, &mixing.seq_len, &mixing.seq_len_given, "S", "tokens of a row", NULL},
-        {0, "batch", CLI_NUMBER, &mixing.batch, &mixing.batch_given, "G", "rows of a global batch", NULL},
+        {0, "seq-len", CLI_SIZE, &mixing.seq_len, &mixing.seq_len_given, "S", "tokens of a row"},
+        {0, "batch", CLI_NUMBER, &mixing.batch, &mixing.batch_given, "G", "rows of a global batch"},
         {0, "lookahead", CLI_NUMBER, &mixing.lookahead, &mixing.lookahead_given, "L",
-         "tokens of a window after those of the row, for targets (default: 1)", NULL},
-        {0, "seed", CLI_NUMBER, &mixing.seed, &mixing.seed_given, "SEED", "seed of the order (default: 0)", NULL},
+         "tokens of a window after those of the row, for targets (default: 1)"},
+        {0, "seed", CLI_NUMBER, &mixing.seed, &mixing.seed_given, "SEED", "seed of the order (default: 0)"},
         {'o', "output", CLI_TEXT, &mixing.output, NULL, "FILE",
-         "write the run to FILE, whose folder its names start from, and the table to standard output", NULL},
-        {0, "force", CLI_FLAG, &mixing.force, NULL, NULL, "replace FILE if it exists", NULL},
+         "write the run to FILE, whose folder its names start from, and the table to standard output"},
+        {0, "force", CLI_FLAG, &mixing.force, NULL, NULL, "replace FILE if it exists"},
         CLI_HEADING("General"),
-        {0, "json", CLI_FLAG, &mixing.json, NULL, NULL, "print the text and the table as a JSON object", NULL},
-        {'q', "quiet", CLI_FLAG, &mixing.quiet, NULL, NULL, "print no table", NULL},
+        {0, "json", CLI_FLAG, &mixing.json, NULL, NULL, "print the text and the table as a JSON object"},
+        {'q', "quiet", CLI_FLAG, &mixing.quiet, NULL, NULL, "print no table"},
     };
     const struct cli_command command = {
         .program = program,

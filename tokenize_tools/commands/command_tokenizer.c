@@ -2,12 +2,10 @@
 /* command_tokenizer.c - tokmap tokenizer: describes a vocabulary file. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "common/error.h"
 #include "common/hash.h"
 #include "common/visible.h"
 #include "engine/cut_tokenizer.h"
@@ -187,8 +185,8 @@ int command_tokenizer(int argc, char **argv)
         TOKENIZER_OPTION_SPECIAL(describing.asked),
         TOKENIZER_OPTIONS_RANK_FILE(describing.asked),
         CLI_HEADING("General"),
-        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24", NULL},
-        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object", NULL},
+        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24"},
+        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object"},
     };
     const struct cli_command command = {
         .program = program,

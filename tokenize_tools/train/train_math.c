@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* train_math.c - see train_math.h. */
 #include "train_math.h"
 
 #include <stdint.h>

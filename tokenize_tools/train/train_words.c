@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* train_words.c - see train_words.h. */
 #include "train_words.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* train_write.c - see train_write.h. */
 #include "train_write.h"
 
 #include <assert.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 
 #include "engine/pipeline_parts.h"
-#include "pretokenize/pretokenizer.h"
 #include "text/code_point.h"
 #include "train_unigram.h"
 #include "unicode/byte_alphabet.h"

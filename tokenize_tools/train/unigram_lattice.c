@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* unigram_lattice.c - see unigram_lattice.h. */
 #include "unigram_lattice.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* unigram_seeds.c - see unigram_seeds.h. */
 #include "unigram_seeds.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* wordpiece_train.c - see wordpiece_train.h. */
 #include "wordpiece_train.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign_file.c - see foreign_file.h. */
 #include "foreign_file.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign_formats.c - see foreign_formats.h. */
 #include "foreign_formats.h"
 
 #include <string.h>

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "foreign_name.h"
-#include "tokmap/tokmap.h"
 
 /* The token files of llm.c and modded-nanogpt: a header of 256 int32 (magic, version, number of tokens, zeros) and then
  * the tokens. Magic 20240520, version 1: uint16, GPT-2. Magic 20240801, version 7: uint32, Llama 3. Each document

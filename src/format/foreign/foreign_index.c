@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign_index.c - see foreign_index.h. */
 #include "foreign_index.h"
 
 #include <assert.h>

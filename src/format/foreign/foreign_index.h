@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "foreign_name.h"
-#include "tokmap/tokmap.h"
 
 /*
  * The bytes of another project's document index: mapped, or read with pread. With pread, a file that is cut while it is

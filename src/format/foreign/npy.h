@@ -11,7 +11,6 @@
 #include <stddef.h>
 
 #include "foreign_name.h"
-#include "tokmap/tokmap.h"
 
 /* The most bytes of a file that npy_parse() needs: a header of an array of integers has about 100. */
 #define NPY_HEAD_MOST 65536

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* store_index.c - see store_index.h. */
 #include "store_index.h"
 
 #include <assert.h>

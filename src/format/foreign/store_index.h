@@ -13,7 +13,6 @@
 
 #include "foreign_name.h"
 #include "format/layout.h"
-#include "tokmap/tokmap.h"
 
 struct store_index;
 

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "commands/commands.h"
@@ -799,28 +798,27 @@ int command_audit(int argc, char **argv)
     given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
-        {'r', "ranks", CLI_NUMBER, &given.ranks, NULL, "R", "number of ranks that share the run (default: 1)", NULL},
+        {'r', "ranks", CLI_NUMBER, &given.ranks, NULL, "R", "number of ranks that share the run (default: 1)"},
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
-         "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
+         "the most rows of a call (default: the rank's whole slice of the global batch)"},
         {0, "balance", CLI_REAL, &given.balance, NULL, "Q",
-         "the loaders' option balance, with which loaders are then tried", NULL},
-        {0, "nodes", CLI_NUMBER, &given.nodes, NULL, "N", "the loaders' option nodes, likewise", NULL},
+         "the loaders' option balance, with which loaders are then tried"},
+        {0, "nodes", CLI_NUMBER, &given.nodes, NULL, "N", "the loaders' option nodes, likewise"},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
-         "audit the steps below N; required if the run has no end", NULL},
-        {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset",
-         NULL},
+         "audit the steps below N; required if the run has no end"},
+        {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset"},
         {0, "draws", CLI_SIZE, &given.draws, NULL, "N",
-         "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
+         "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that"},
         {0, "sample-steps", CLI_NUMBER, &given.sample_steps, &given.sample_given, "N",
-         "steps whose rows are read, to sample documents and masks (default: 16; of object storage 0: none)", NULL},
+         "steps whose rows are read, to sample documents and masks (default: 16; of object storage 0: none)"},
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &given.threads, NULL, "N",
-         "number of threads that count (default: one per processor)", NULL},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
+         "number of threads that count (default: one per processor)"},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object"},
         CLI_OPTION_PROGRESS(given.progress),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none"},
     };
     const struct cli_command command = {
         .program = program,

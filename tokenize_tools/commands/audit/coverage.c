@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* coverage.c - see coverage.h. */
 #include "coverage.h"
 
 #include <assert.h>
@@ -100,8 +99,7 @@ static void counting_stop(struct counting *counting, enum tokmap_status status, 
     __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
 }
 
-static void counting_fault(struct counting *counting, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void counting_fault(struct counting *counting, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void counting_fault(struct counting *counting, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* loader_trial.c - see loader_trial.h. */
 #include "loader_trial.h"
 
 #include <inttypes.h>
@@ -20,8 +19,7 @@
 #include "run/run.h"
 
 /* Keeps the first fault, which is the one that is printed. */
-static void fault_set(struct loader_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fault_set(struct loader_trial *trial, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void fault_set(struct loader_trial *trial, const char *format, ...)
 {
     va_list arguments;
     if (trial->fault[0])
@@ -217,7 +215,7 @@ static int compare_ratios(const void *a, const void *b)
 struct sampler {
     struct row_samples *samples;
     const struct tokmap_run *run;
-    uint64_t steps, ranks, random;
+    uint64_t ranks, random;
     struct tokmap_run_info info;
     struct tokmap_loader *loader;
     struct tokmap_out out;
@@ -354,7 +352,6 @@ enum tokmap_status row_samples_take(struct row_samples *samples, const struct to
 {
     struct sampler sampler = {.samples = samples,
                               .run = run,
-                              .steps = steps,
                               .ranks = ranks,
                               .random = seed,
                               .info = info_of_run(run),

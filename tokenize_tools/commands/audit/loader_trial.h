@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "run/assignment.h"
-#include "tokmap/tokmap.h"
 
 #define TRIAL_FAULT 200 /* bytes of a fault's text, its zero included */
 

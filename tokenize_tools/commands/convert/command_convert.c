@@ -11,7 +11,6 @@
 #include "common/error.h"
 #include "dataset_convert.h"
 #include "platform/os.h"
-#include "platform/process.h"
 #include "text/path.h"
 
 static const char program[] = "tokmap convert";
@@ -226,7 +225,7 @@ int command_convert(int argc, char **argv)
 {
     struct convert_arguments given = {.tokenizer = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
-        {'o', "output", CLI_TEXT, &given.output, NULL, "PREFIX", "what the names of the output begin with", NULL},
+        {'o', "output", CLI_TEXT, &given.output, NULL, "PREFIX", "what the names of the output begin with"},
         {0, "to", CLI_CHOICE, &given.to, NULL, "FORMAT",
          "what to write: a shard (tokmap, the default), or the files of another project",
          "tokmap|" FOREIGN_TARGET_NAMES},
@@ -234,14 +233,13 @@ int command_convert(int argc, char **argv)
         {0, "width", CLI_NUMBER, &given.width, &given.width_given, "BYTES",
          "bytes of a token in the output, 2 or 4 (default: those of the dataset; nanogpt: 2); an id that does not fit "
          "is "
-         "an error",
-         NULL},
+         "an error"},
         {0, "drop-mask", CLI_FLAG, &given.drop_mask, NULL, NULL,
-         "convert a dataset with a mask to a format that cannot have one", NULL},
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace the output if it exists", NULL},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
+         "convert a dataset with a mask to a format that cannot have one"},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace the output if it exists"},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object"},
         CLI_OPTION_PROGRESS(given.progress_mode),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report"},
     };
     const struct cli_command command = {
         .program = program,

@@ -6,9 +6,7 @@
  */
 #include "dataset_convert.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +27,6 @@
 #include "format/layout.h"
 #include "format/shard_file.h"
 #include "format/shard_writer.h"
-#include "platform/os.h"
 #include "platform/process.h"
 
 /* ---- conversion ---- */

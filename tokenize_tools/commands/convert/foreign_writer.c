@@ -17,7 +17,6 @@
 #include "common/error.h"
 #include "format/element.h"
 #include "format/foreign/foreign_index.h"
-#include "format/foreign/foreign_name.h"
 #include "format/shard_file.h"
 #include "output_group.h"
 #include "platform/os.h"

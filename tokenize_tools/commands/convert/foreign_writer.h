@@ -25,7 +25,6 @@
 #include "format/foreign/foreign_formats.h"
 #include "format/index_writer.h"
 #include "output_group.h"
-#include "tokmap/tokmap.h"
 
 enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLMO, TARGET_NANOGPT, FOREIGN_TARGETS };
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* output_group.c - see output_group.h. */
 #include "output_group.h"
 
 #include <assert.h>
@@ -7,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "format/partial_file.h"
 #include "platform/os.h"

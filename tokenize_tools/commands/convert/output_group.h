@@ -17,7 +17,6 @@
 #include "commands/data/output_file.h"
 #include "format/name_files.h"
 #include "format/write_behind.h"
-#include "tokmap/tokmap.h"
 
 enum { OUTPUT_GROUP_MOST = 4 };
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* copy_file.c - see copy_file.h. */
 #include "copy_file.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* copy_shard.c - see copy_shard.h. */
 #include "copy_shard.h"
 
 #include <errno.h>
@@ -20,10 +19,7 @@
 
 #define STEP ((size_t)4 << 20) /* read at once of an index */
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "a shard that is copied", 0);
-}
+static const char lacking[] = "a shard that is copied"; /* in messages about memory */
 
 static enum tokmap_status not_written(int system, const char *path, struct tokmap_error *error)
 {
@@ -96,7 +92,7 @@ static enum tokmap_status index_copy(const char *from, int fd, const char *into,
     struct os_stat found;
     int from_fd = -1, system = 0;
     uint8_t *bytes = malloc(STEP);
-    enum tokmap_status status = bytes ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = bytes ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     if (!status && remote_is(from)) {
         status = remote_object_find(&hands->client, from, &facts, error);
     } else if (!status) {
@@ -157,8 +153,8 @@ static enum tokmap_status index_take_local(struct copy_shard *shard, const char 
     struct paths paths;
     int fd = -1;
     bool missing = false;
-    enum tokmap_status status =
-        paths_make(&paths, shard->name->to) ? folders_make(shard->name->to, error) : no_memory(error);
+    enum tokmap_status status = paths_make(&paths, shard->name->to) ? folders_make(shard->name->to, error)
+                                                                    : error_set_memory(error, lacking, 0);
     if (!status) {
         const int system = partial_file_open(paths.partials[SHARD_INDEX], leftover_take, &paths, &fd);
         status = system == EWOULDBLOCK
@@ -199,7 +195,7 @@ static enum tokmap_status index_take_temporary(struct copy_shard *shard, const c
     (void)snprintf(name, sizeof name, "tokmap-copy-%016" PRIx64 ".tmx", number);
     shard->index_path = path_in(folder && *folder ? folder : "/tmp", name);
     if (!shard->index_path)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     const int system = os_open(shard->index_path, OS_WRITE_NEW, &fd);
     if (system)
         return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET,
@@ -259,7 +255,7 @@ static enum tokmap_status file_open(struct copy_shard *shard, enum shard_file ki
     if (remote_is(shard->name->to)) {
         char *to = copy_file_path(shard->name->to, kind, SHARD_FINAL);
         if (!to)
-            return no_memory(error);
+            return error_set_memory(error, lacking, 0);
         upload = upload_find(settings, to);
         free(to);
     }
@@ -331,13 +327,13 @@ enum tokmap_status copy_shard_open(struct copy_shard *shard, const struct copy_s
     if (values_file_is(shard->name->from))
         return values_open(shard, settings, hands, error);
     char *from = shard_file_path(shard->name->from, SHARD_INDEX, SHARD_FINAL);
-    enum tokmap_status status = from ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = from ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     if (!status && !remote_is(shard->name->to))
         status = index_take_local(shard, from, settings, hands, error);
     else if (!status && remote_is(from))
         status = index_take_temporary(shard, from, hands, error);
     else if (!status && !(shard->index_path = strdup(from)))
-        status = no_memory(error);
+        status = error_set_memory(error, lacking, 0);
     if (!status)
         status = index_check(shard, from, error);
     if (!status && remote_is(shard->name->to)) {
@@ -428,7 +424,7 @@ enum tokmap_status copy_shard_name(struct copy_shard *shard, struct copy_hands *
         (void)os_unlink(shard->index_path);
         return TOKMAP_OK;
     }
-    enum tokmap_status status = paths_make(&paths, shard->name->to) ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = paths_make(&paths, shard->name->to) ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     const int system = status ? 0 : partial_file_take(paths.commit.index_partial, &fd);
     if (system)
         status = error_set_system(error, system, paths.commit.index_partial, TOKMAP_NO_OFFSET,

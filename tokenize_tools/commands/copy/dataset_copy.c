@@ -49,10 +49,7 @@ struct copy_names {
     struct bytes_buffer manifest;      /* its text */
 };
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "a copy of a dataset", 0);
-}
+static const char lacking[] = "a copy of a dataset"; /* in messages about memory */
 
 static bool ends_in_slash(const char *name)
 {
@@ -75,7 +72,7 @@ static enum tokmap_status name_add(struct copy_names *names, char *from, char *t
     if (!from || !to || !list_room(&names->shards, names->count, &names->capacity, sizeof *names->shards)) {
         free(from);
         free(to);
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     }
     names->shards[names->count++] = (struct copy_name){from, to};
     return TOKMAP_OK;
@@ -170,7 +167,7 @@ static enum tokmap_status manifest_take(struct copy_names *names, const char *fr
     enum tokmap_status status =
         names->manifest_from && names->manifest_to
             ? manifest_parse(&manifest, from, (const char *)names->manifest.bytes, names->manifest.count, error)
-            : no_memory(error);
+            : error_set_memory(error, lacking, 0);
     for (uint64_t i = 0; i < manifest.count && !status; i++) {
         const char *name = manifest_name(&manifest, &manifest.shards[i]);
         name += strncmp(name, "./", 2) ? 0 : 2;
@@ -264,7 +261,8 @@ static enum tokmap_status remote_find(struct copy_names *names, const char *from
     if (stem_bytes(from) < strlen(from))
         return shard_take(names, from, to, error);
     char *index = path_ended(from, shard_file_ending(SHARD_INDEX, SHARD_FINAL)), *folder = path_ended(from, "/");
-    enum tokmap_status status = index && folder ? remote_object_find(client, index, &facts, error) : no_memory(error);
+    enum tokmap_status status =
+        index && folder ? remote_object_find(client, index, &facts, error) : error_set_memory(error, lacking, 0);
     if (!status) {
         status = shard_take(names, from, to, error);
     } else if (status != TOKMAP_ERROR_INTERRUPTED && status != TOKMAP_ERROR_MEMORY) {
@@ -552,7 +550,7 @@ static enum tokmap_status manifest_look(struct copying *copying, struct tokmap_e
         copying->lock = path_ended(to, ".partial");
         system = copying->lock ? partial_file_open(copying->lock, NULL, NULL, &copying->lock_fd) : 0;
         copying->lock_fd = system ? -1 : copying->lock_fd;
-        status = !copying->lock               ? no_memory(error)
+        status = !copying->lock               ? error_set_memory(error, lacking, 0)
                  : system == EWOULDBLOCK      ? error_set(error, TOKMAP_ERROR_BUSY, to, TOKMAP_NO_OFFSET,
                                                           "another process is writing this dataset; wait for it")
                  : system && system != ENOENT ? error_set_system(error, system, copying->lock, TOKMAP_NO_OFFSET,
@@ -620,7 +618,7 @@ static enum tokmap_status upload_found(void *user, const char *key, const char *
 {
     struct copying *copying = user;
     if (!list_room(&copying->uploads, copying->upload_count, &copying->upload_room, sizeof *copying->uploads))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     struct copy_upload *upload = &copying->uploads[copying->upload_count];
     *upload = (struct copy_upload){strdup(key), strdup(id)};
     copying->upload_count += upload->key && upload->id;
@@ -628,7 +626,7 @@ static enum tokmap_status upload_found(void *user, const char *key, const char *
         return TOKMAP_OK;
     free(upload->key);
     free(upload->id);
-    return no_memory(error);
+    return error_set_memory(error, lacking, 0);
 }
 
 static int upload_compare(const void *a, const void *b)
@@ -648,7 +646,8 @@ static enum tokmap_status uploads_find(struct copying *copying, struct tokmap_er
         same++;
     char *prefix = strndup(first, same);
     const enum tokmap_status status =
-        prefix ? remote_uploads_find(&copying->hands->client, prefix, upload_found, copying, error) : no_memory(error);
+        prefix ? remote_uploads_find(&copying->hands->client, prefix, upload_found, copying, error)
+               : error_set_memory(error, lacking, 0);
     free(prefix);
     if (copying->upload_count)
         qsort(copying->uploads, copying->upload_count, sizeof *copying->uploads, upload_compare);
@@ -674,7 +673,7 @@ static enum tokmap_status begin(struct copying *copying, struct tokmap_error *er
         system = os_condition_new(&copying->changed);
     copying->hands = calloc(options->connections, sizeof *copying->hands);
     if (system || !copying->hands)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     for (uint32_t i = 0; i < options->connections; i++)
         remote_client_init(&copying->hands[i].client, stop, copying, NULL);
     enum tokmap_status status =
@@ -685,7 +684,7 @@ static enum tokmap_status begin(struct copying *copying, struct tokmap_error *er
         return status;
     copying->shards = calloc(max64(copying->names.count, 1), sizeof *copying->shards);
     if (!copying->shards)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     for (uint64_t i = 0; i < copying->names.count; i++)
         copying->shards[i].name = &copying->names.shards[i];
     return uploads_find(copying, error);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* block_compare.c - see block_compare.h. */
 #include "block_compare.h"
 
 #include <inttypes.h>

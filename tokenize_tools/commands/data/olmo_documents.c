@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* olmo_documents.c - see olmo_documents.h. */
 #include "olmo_documents.h"
 
 #include <stdlib.h>

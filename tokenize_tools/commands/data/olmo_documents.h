@@ -10,7 +10,6 @@
 
 #include "common/bytes_buffer.h"
 #include "corpus/stream.h"
-#include "tokmap/tokmap.h"
 
 struct olmo_documents {
     struct stream *stream;

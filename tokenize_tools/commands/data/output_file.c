@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* output_file.c - see output_file.h. */
 #include "output_file.h"
 
 #include <assert.h>
@@ -130,10 +129,7 @@ enum tokmap_status output_place_check(const char *prefix, bool set, struct tokma
 
 /* ---- manifests ---- */
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the manifest", 0);
-}
+static const char lacking[] = "the manifest"; /* in messages about memory */
 
 /* Adds the line of a shard, with what its index says if `state` says so. */
 static enum tokmap_status line_add(struct manifest_text *made, const struct manifest *manifest,
@@ -141,12 +137,12 @@ static enum tokmap_status line_add(struct manifest_text *made, const struct mani
 {
     struct index index;
     char *path = manifest_index_path(manifest, shard);
-    enum tokmap_status status = path ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = path ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     if (!status && state)
         status = index_open_as(&index, path, TOKMAP_READ_PREAD, error);
     if (!status) {
         if (!manifest_text_add(made, manifest_name(manifest, shard), state ? &index : NULL))
-            status = no_memory(error);
+            status = error_set_memory(error, lacking, 0);
         if (state)
             index_close(&index);
     }
@@ -162,7 +158,7 @@ static enum tokmap_status text_make(struct manifest_text *made, const struct man
     const char *at = (const char *)text->bytes, *end = at + text->count;
     uint64_t number = 0, line = 0;
     if (!manifest_text_begin(made))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     while (at < end && !status) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const size_t bytes = (size_t)((stop ? stop : end) - at);
@@ -170,7 +166,7 @@ static enum tokmap_status text_make(struct manifest_text *made, const struct man
             status = line_add(made, manifest, &manifest->shards[number++], state, error);
         else if (line > 1 && !manifest_line_states(at, bytes) &&
                  (!bytes_append(&made->text, at, bytes) || !bytes_append(&made->text, "\n", 1)))
-            status = no_memory(error);
+            status = error_set_memory(error, lacking, 0);
         at += bytes + 1;
     }
     return status;

@@ -12,7 +12,6 @@
 
 #include "cli/cli.h"
 #include "platform/os.h"
-#include "tokmap/tokmap.h"
 
 struct output_file {
     int fd; /* for writing; -1: not open */

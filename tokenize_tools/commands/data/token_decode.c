@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* token_decode.c - see token_decode.h. */
 #include "token_decode.h"
 
 #include <inttypes.h>

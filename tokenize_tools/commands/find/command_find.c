@@ -20,7 +20,6 @@
 #include "common/error.h"
 #include "dedup/ngram_table.h"
 #include "encode/fim.h"
-#include "platform/os.h"
 #include "platform/process.h"
 #include "run/exclusion.h"
 #include "text/json_scan.h"
@@ -511,28 +510,26 @@ int command_find(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("Which documents"),
         {'d', "document", CLI_LIST, &given.numbers, NULL, "N|A..B",
-         "document N, or documents A up to, not including, B; may be repeated", NULL},
+         "document N, or documents A up to, not including, B; may be repeated"},
         {0, "column", CLI_LIST, &given.columns, NULL, "NAME=VALUE",
-         "those whose column NAME has VALUE, a text or a JSON value; may be repeated", NULL},
+         "those whose column NAME has VALUE, a text or a JSON value; may be repeated"},
         {0, "input", CLI_LIST, &given.inputs, NULL, "FILE",
-         "those of the input FILE, as `tokmap pack` was given it; may be repeated", NULL},
+         "those of the input FILE, as `tokmap pack` was given it; may be repeated"},
         {0, "record", CLI_RANGE, &given.records, NULL, "A..B",
-         "of --input, only records A up to, not including, B, counted from 0", NULL},
+         "of --input, only records A up to, not including, B, counted from 0"},
         {0, "ngrams", CLI_LIST, &given.ngrams, NULL, "FILE",
          "those that contain --words words in a row of a line or record of FILE, as with `tokmap pack "
-         "--exclude-ngrams`; may be repeated",
-         NULL},
-        {0, "words", CLI_NUMBER, &given.words, &given.words_given, "N", "with --ngrams, how many (default: 13)", NULL},
+         "--exclude-ngrams`; may be repeated"},
+        {0, "words", CLI_NUMBER, &given.words, &given.words_given, "N", "with --ngrams, how many (default: 13)"},
         {0, "field", CLI_TEXT, &given.field, NULL, "NAME",
-         "with --ngrams, the field of records that has the text (default: text)", NULL},
-        {0, "source", CLI_TEXT, &given.source, NULL, "SOURCE", "only documents of this source of a run", NULL},
+         "with --ngrams, the field of records that has the text (default: text)"},
+        {0, "source", CLI_TEXT, &given.source, NULL, "SOURCE", "only documents of this source of a run"},
         CLI_HEADING("Tokenizer of the texts"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         CLI_HEADING("General"),
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object per line, with the input and the record",
-         NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object per line, with the input and the record"},
         CLI_OPTION_PROGRESS(given.progress),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report"},
     };
     const struct cli_command command = {
         .program = program,

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* folder_list.c - see folder_list.h. */
 #include "folder_list.h"
 
 #include <stdlib.h>

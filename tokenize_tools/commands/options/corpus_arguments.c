@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_arguments.c - see corpus_arguments.h. */
 #include "corpus_arguments.h"
 
 #include <inttypes.h>

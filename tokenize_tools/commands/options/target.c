@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* target.c - see target.h. */
 #include "target.h"
 
 #include <stdio.h>

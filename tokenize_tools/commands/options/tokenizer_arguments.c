@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer_arguments.c - see tokenizer_arguments.h. */
 #include "tokenizer_arguments.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* also_arguments.c - see also_arguments.h. */
 #include "also_arguments.h"
 
 #include <assert.h>
@@ -12,7 +11,6 @@
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "pack/pack_also.h"
-#include "pack/pack_finish.h"
 #include "pack/pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"

@@ -86,7 +86,7 @@ static void skipped_report(void *user, const struct corpus_issue *issue, const s
  * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
 static void space_check(struct packing *packing, uint64_t stored_bytes)
 {
-    struct tokenizer_info info = {.width = pack_width(packing->content.vocabulary)};
+    const struct tokenizer_info info = pack_tokenizer(packing->tokenizer, packing->content.vocabulary);
     uint64_t free_bytes;
     char a[32], b[32];
     /* The size of sealed tokens is not known yet; copies for other projects are plain. */
@@ -96,8 +96,6 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
         stored_bytes >= packing->size.bytes)
         return;
     packing->next_space = 2 * stored_bytes;
-    if (packing->tokenizer)
-        info = info_of_tokenizer(packing->tokenizer);
     const double written = unknown ? 0 : (double)packing->result.tokens * info.width;
     const double tokens =
         (double)packing->result.tokens * info.width / (double)stored_bytes * (double)packing->size.bytes;
@@ -330,9 +328,7 @@ static enum tokmap_status also_first(const struct packing *packing, const struct
                                      struct tokmap_error *error)
 {
     const struct also_output output = also_output(packing);
-    struct tokenizer_info info = {.width = pack_width(options->vocabulary)};
-    if (options->tokenizer)
-        info = info_of_tokenizer(options->tokenizer);
+    const struct tokenizer_info info = pack_tokenizer(options->tokenizer, options->vocabulary);
     /* Either the error is that of the shards, or they are those of a command that was killed, and so may the files be.
      */
     if (!packing->force && (packing->sets || work_folder_exists(packing->prefix)) && output_exists(packing))
@@ -643,46 +639,38 @@ int command_pack(int argc, char **argv)
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX",
          "write PREFIX.bin and PREFIX.tmx; with s3://BUCKET/PREFIX or gs://BUCKET/PREFIX they are made here, sent, and "
-         "removed here",
-         NULL},
+         "removed here"},
         {0, "work-folder", CLI_TEXT, &packing.work_folder, NULL, "FOLDER",
          "folder in which an output for object storage is made, with space for all of it (default: NAME.upload in this "
-         "one)",
-         NULL},
+         "one)"},
         {0, "also", CLI_TEXT, &packing.also.typed, NULL, "FORMAT,...",
          "also write the files of other projects for each shard, which share the tokens where they can: a list such as "
          "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt. With --seal each has a copy of the tokens",
          FOREIGN_TARGET_NAMES},
         {0, "shard-tokens", CLI_SIZE, &packing.shard_tokens, &packing.shard_given, "N",
          "write shards of at most N tokens (1G: 10^9), cut at ends of documents: PREFIX-00000.bin and so on, and "
-         "PREFIX, a manifest that makes them one dataset",
-         NULL},
+         "PREFIX, a manifest that makes them one dataset"},
         {0, "split", CLI_TEXT, &packing.split_text, NULL, "NAME=SHARE,...",
-         "split the documents by a hash of their texts into sets PREFIX.NAME, such as train=0.99,val=0.01", NULL},
+         "split the documents by a hash of their texts into sets PREFIX.NAME, such as train=0.99,val=0.01"},
         {0, "split-seed", CLI_NUMBER, &packing.split.seed, &packing.seed_given, "SEED",
-         "seed of that hash (default: 1); another one gives other sets", NULL},
+         "seed of that hash (default: 1); another one gives other sets"},
         {0, "shuffle", CLI_NUMBER, &packing.shuffle.seed, &packing.shuffled, "SEED",
          "put the documents in a random order that depends on SEED and on their places in the inputs alone; until the "
-         "end the work takes twice the space of the tokens",
-         NULL},
+         "end the work takes twice the space of the tokens"},
         {0, "shuffle-memory", CLI_SIZE, &packing.shuffle.memory, &packing.shuffle_memory_given, "SIZE",
          "memory for --shuffle (default: 96 MiB); more makes the reads of very large shuffles longer, and no choice "
-         "changes the output",
-         NULL},
+         "changes the output"},
         {0, "seal", CLI_MAYBE, &packing.sealed.text, &packing.sealed.given, "LEVEL",
          "compress the tokens of each shard as `tokmap seal` does, at this level of zstd (1 to 19, default: 6): "
-         "PREFIX.bin.zst takes the place of PREFIX.bin. While a shard is sealed, its tokens are on disk, too",
-         NULL},
-        {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
-        {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
-         NULL},
+         "PREFIX.bin.zst takes the place of PREFIX.bin. While a shard is sealed, its tokens are on disk, too"},
+        {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists"},
+        {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing"},
         {0, "no-resume", CLI_FLAG, &packing.start_over, NULL, NULL,
-         "start over instead of continuing the work that a killed command has left in PREFIX.work", NULL},
+         "start over instead of continuing the work that a killed command has left in PREFIX.work"},
         {0, "checkpoint-seconds", CLI_TEXT, &packing.checkpoint_text, NULL, "N",
          "save the work every N seconds, so that the same command continues it after an interrupt or a kill (default: "
          "4; 0: never). With an input that cannot be read twice (standard input, a pipe), nothing is saved, and the "
-         "command starts over",
-         NULL},
+         "command starts over"},
         CLI_HEADING("Many machines"),
         {0, "task", CLI_TEXT, &packing.tasks.asked.task_text, NULL, "I/N|auto",
          "with --shard-tokens: be one of N processes, numbered from 0, that make the output together; auto: take the "
@@ -690,19 +678,16 @@ int command_pack(int argc, char **argv)
          "auto"},
         {0, "finish", CLI_FLAG, &packing.tasks.asked.finish, NULL, NULL,
          "only give the shards of all tasks their names, which otherwise the last task does; fails and names what is "
-         "missing",
-         NULL},
+         "missing"},
         {0, "wait", CLI_NUMBER, &packing.tasks.asked.wait_seconds, &packing.tasks.asked.wait_given, "SECONDS",
          "with --dedup, --exclude-ngrams, or --shuffle: how long a task waits for others that have not begun, or have "
          "ended, before it exits with 3, to be run again (default: 0; with --task auto 60, or 600 where all tasks "
-         "start together); 0: it does not wait for those that work, either",
-         NULL},
+         "start together); 0: it does not wait for those that work, either"},
         {0, "unit-bytes", CLI_SIZE, &packing.tasks.asked.unit_bytes, &packing.tasks.asked.unit_given, "SIZE",
          "with --shard-tokens: cut the inputs into units of work of SIZE (default: 16 GiB); without --shuffle the last "
-         "shard of a unit is short, so another SIZE gives other shards",
-         NULL},
+         "shard of a unit is short, so another SIZE gives other shards"},
         {0, "status", CLI_TEXT, &packing.tasks.asked.status, NULL, "PREFIX",
-         "do nothing but print how far the tasks of this output are", NULL},
+         "do nothing but print how far the tasks of this output are"},
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),
         TOKENIZER_OPTION_SPECIAL(packing.asked),
@@ -719,27 +704,22 @@ int command_pack(int argc, char **argv)
         CLI_HEADING("Records"),
         {0, "ids-field", CLI_TEXT, &packing.content.ids_field, NULL, "NAME",
          "records contain ready-made token ids: the field that holds the list of them; they are checked against the "
-         "tokenizer, or against --vocab-size",
-         NULL},
+         "tokenizer, or against --vocab-size"},
         {0, "mask-field", CLI_TEXT, &packing.content.mask_field, NULL, "NAME",
          "with --ids-field: the field that holds a list with 1 or true for each id that counts as a target, else 0 or "
-         "false",
-         NULL},
+         "false"},
         {0, "labels-field", CLI_TEXT, &packing.content.labels_field, NULL, "NAME",
          "in place of --mask-field: the field that holds the ids again, with -100 for each that does not count as a "
-         "target, as transformers has labels (not shifted)",
-         NULL},
+         "target, as transformers has labels (not shifted)"},
         {0, "vocab-size", CLI_NUMBER, &packing.content.vocabulary, &packing.content.vocabulary_given, "N",
-         "with --ids-field and without -t: each id must be below N", NULL},
+         "with --ids-field and without -t: each id must be below N"},
         {0, "prompt-field", CLI_TEXT, &packing.content.prompt_field, NULL, "NAME",
-         "records contain a prompt and a completion: the field of the prompt, whose tokens do not count as targets",
-         NULL},
+         "records contain a prompt and a completion: the field of the prompt, whose tokens do not count as targets"},
         {0, "completion-field", CLI_TEXT, &packing.content.completion_field, NULL, "NAME",
-         "the field of the completion, whose tokens count, with the EOD", NULL},
+         "the field of the completion, whose tokens count, with the EOD"},
         {0, "messages-field", CLI_TEXT, &packing.content.messages_field, NULL, "NAME",
          "records contain conversations: the field that holds the list of messages; only what the assistant says "
-         "counts, or what --learn names",
-         NULL},
+         "counts, or what --learn names"},
         {0, "chat-template", CLI_TEXT, &packing.content.chat_template, NULL, "NAME|FILE",
          "how a conversation is written: a built-in template (chatml, llama3, ...), or a file or folder that holds one "
          "(default: the tokenizer's own)",
@@ -753,41 +733,37 @@ int command_pack(int argc, char **argv)
          CHAT_LEARN_WORDS},
         {0, "ignore-fields", CLI_LIST, &packing.content.ignore, NULL, "NAME,...",
          "with --messages-field: keys beside the messages, or in them, that count for nothing though they say "
-         "something, such as tools; may be repeated",
-         NULL},
+         "something, such as tools; may be repeated"},
         {0, "columns", CLI_LIST, &packing.content.columns, NULL, "NAME,...",
-         "keep the values of these fields of each record in the index; may be repeated", NULL},
+         "keep the values of these fields of each record in the index; may be repeated"},
         CLI_HEADING("Fill in the middle"),
         {0, "fim", CLI_TEXT, &packing.fim.text, NULL, "SHARE[,spm=SHARE]",
          "rearrange this share of the texts, such as 0.5, so that a model learns to fill in the middle: prefix, "
          "suffix, and middle, cut at random characters, each after a special token; spm: of these, the share in which "
-         "the suffix comes first (default: 0.5)",
-         NULL},
+         "the suffix comes first (default: 0.5)"},
         {0, "fim-unit", CLI_TEXT, &packing.fim.unit, NULL, "LENGTH|document",
          "what is rearranged: a document (default), or each piece of LENGTH characters of it", "document"},
         {0, "fim-tokens", CLI_TEXT, &packing.fim.tokens, NULL, "P,M,S[,E]",
          "special tokens before prefix, middle, and suffix, and perhaps one that ends a middle, by name or id "
-         "(default: those of StarCoder, Code Llama, DeepSeek-Coder, Qwen, Codestral, or Gemma)",
-         NULL},
+         "(default: those of StarCoder, Code Llama, DeepSeek-Coder, Qwen, Codestral, or Gemma)"},
         {0, "fim-seed", CLI_NUMBER, &packing.fim.fim.seed, &packing.fim.seed_given, "SEED",
-         "seed of the hash of a text that decides (default: 1)", NULL},
+         "seed of the hash of a text that decides (default: 1)"},
         CLI_HEADING("Lengths"),
         {0, "min-tokens", CLI_NUMBER, &packing.content.min_tokens, &packing.content.min_given, "N",
-         "leave out documents with fewer tokens, BOS and EOD not counted", NULL},
+         "leave out documents with fewer tokens, BOS and EOD not counted"},
         {0, "max-tokens", CLI_NUMBER, &packing.content.max_tokens, &packing.content.max_given, "N",
-         "leave out documents with more tokens, BOS and EOD not counted", NULL},
+         "leave out documents with more tokens, BOS and EOD not counted"},
         CLI_HEADING("Duplicates and excluded texts"),
         DROP_OPTIONS(packing.drop),
         {0, "drop", CLI_LIST, &packing.drop.lists, NULL, "LIST",
          "leave out the documents that LIST names: a NAME.dropped, or a text of lines with an input and a record, or "
-         "with the hash of a text; may be repeated",
-         NULL},
+         "with the hash of a text; may be repeated"},
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
-         "number of threads (default: one per processor); the output is the same for every N", NULL},
-        {0, "json", CLI_FLAG, &packing.json, NULL, NULL, "print the closing report as JSON", NULL},
+         "number of threads (default: one per processor); the output is the same for every N"},
+        {0, "json", CLI_FLAG, &packing.json, NULL, NULL, "print the closing report as JSON"},
         CLI_OPTION_PROGRESS(packing.shown),
-        {'q', "quiet", CLI_FLAG, &packing.quiet, NULL, NULL, "print no progress and no closing report", NULL},
+        {'q', "quiet", CLI_FLAG, &packing.quiet, NULL, NULL, "print no progress and no closing report"},
     };
     const struct cli_command command = {
         .program = program,

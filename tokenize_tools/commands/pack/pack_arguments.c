@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_arguments.c - see pack_arguments.h. */
 #include "pack_arguments.h"
 
 #include <assert.h>

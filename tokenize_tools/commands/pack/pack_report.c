@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_report.c - see pack_report.h. */
 #include "pack_report.h"
 
 #include <inttypes.h>
@@ -107,9 +106,7 @@ static void present_print(uint64_t present, uint64_t added)
  * than with --cut-as. */
 static void choices_print(const struct pack_report *report)
 {
-    struct tokenizer_info info = {0};
-    if (report->options->tokenizer)
-        info = info_of_tokenizer(report->options->tokenizer);
+    const struct tokenizer_info info = pack_tokenizer(report->options->tokenizer, report->options->vocabulary);
     if (info.frame)
         cli_print(MORE "(the file's post-processor puts %s a text; here --bos and --eod choose)\n", info.frame);
     const struct text_cuts *cuts = text_cuts_named(info.code_cuts ? info.code_cuts : "");
@@ -171,11 +168,9 @@ static uint64_t sealed_bytes(const struct pack_report *report)
 
 static void sealed_print(const struct pack_report *report)
 {
-    struct tokenizer_info info = {.width = pack_width(report->options->vocabulary)};
+    const struct tokenizer_info info = pack_tokenizer(report->options->tokenizer, report->options->vocabulary);
     if (!report->options->seal)
         return;
-    if (report->options->tokenizer)
-        info = info_of_tokenizer(report->options->tokenizer);
     const uint64_t tokens = report->result->tokens * info.width, sealed = sealed_bytes(report);
     cli_print("    sealed     %s of tokens in %s, ratio %.2f\n", CLI_BYTES(tokens), CLI_BYTES(sealed),
               sealed ? (double)tokens / (double)sealed : 0.0);
@@ -269,10 +264,7 @@ static void head_print(const struct pack_report *report)
 
 static void tokenizer_report(const struct pack_report *report, struct cli_report *out)
 {
-    struct tokenizer_info info = {.vocabulary = report->options->vocabulary,
-                                  .width = pack_width(report->options->vocabulary)};
-    if (report->options->tokenizer)
-        info = info_of_tokenizer(report->options->tokenizer);
+    const struct tokenizer_info info = pack_tokenizer(report->options->tokenizer, report->options->vocabulary);
     const bool formed = report->options->tokenizer && strcmp(info.name, info.form) != 0;
     cli_report_object(out, "tokenizer");
     if (report->options->tokenizer) {

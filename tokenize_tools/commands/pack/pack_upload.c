@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_upload.c - see pack_upload.h. */
 #include "pack_upload.h"
 
 #include <stdlib.h>
@@ -13,17 +12,13 @@
 #include "remote/remote_upload.h"
 #include "text/path.h"
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the address of an output", 0);
-}
+static const char lacking[] = "the address of an output"; /* in messages about memory */
 
 int pack_upload_begin(struct pack_upload *upload, const struct cli_command *command, const char *output,
                       const char **local)
 {
     struct tokmap_error error;
     const char *name = path_name(output);
-    upload->command = command;
     *local = output;
     if (!remote_is(output))
         return !upload->folder ? 0
@@ -41,7 +36,7 @@ int pack_upload_begin(struct pack_upload *upload, const struct cli_command *comm
     *local = upload->prefix;
     if (upload->to && upload->prefix)
         return 0;
-    (void)no_memory(&error);
+    (void)error_set_memory(&error, lacking, 0);
     return cli_failed(command->program, &error);
 }
 
@@ -51,7 +46,7 @@ enum tokmap_status pack_upload_prefix(struct pack_upload *upload, const char *pr
     upload->to[strlen(upload->to) - (strlen(upload->prefix) - strlen(prefix))] = '\0';
     free(upload->prefix);
     upload->prefix = strdup(prefix);
-    return upload->prefix ? TOKMAP_OK : no_memory(error);
+    return upload->prefix ? TOKMAP_OK : error_set_memory(error, lacking, 0);
 }
 
 void pack_upload_free(struct pack_upload *upload)
@@ -84,7 +79,7 @@ static enum tokmap_status set_check(struct pack_upload *upload, const char *set,
     for (size_t i = 0; i < 2 && !status; i++) {
         struct remote_facts facts;
         char *name = ended(upload->to, set, endings[i]);
-        status = name ? remote_object_find(client, name, &facts, error) : no_memory(error);
+        status = name ? remote_object_find(client, name, &facts, error) : error_set_memory(error, lacking, 0);
         if (!status)
             status = error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
                                "there is a dataset of this name; give --force to replace it, or choose another name");
@@ -105,7 +100,7 @@ static enum tokmap_status trial_found(void *user, const char *key, const char *i
     struct trial *trial = user;
     if (strcmp(key, trial->key) != 0 || trial->id.count)
         return TOKMAP_OK;
-    return bytes_append(&trial->id, id, strlen(id) + 1) ? TOKMAP_OK : no_memory(error);
+    return bytes_append(&trial->id, id, strlen(id) + 1) ? TOKMAP_OK : error_set_memory(error, lacking, 0);
 }
 
 /* Begins an upload without parts, and gives it up, which shows that this user may write there. One that a killed
@@ -163,7 +158,7 @@ static enum tokmap_status set_send(struct pack_upload *upload, const char *set, 
                                                  .progress = progressed,
                                                  .user = upload};
     cli_progress_start(&upload->progress, "sending", NULL, 0, upload->quiet ? CLI_PROGRESS_NONE : upload->shown);
-    const enum tokmap_status status = to ? dataset_copy(&options, &result, error) : no_memory(error);
+    const enum tokmap_status status = to ? dataset_copy(&options, &result, error) : error_set_memory(error, lacking, 0);
     cli_progress_end(&upload->progress);
     upload->failed = status != TOKMAP_OK;
     free(to);
@@ -176,13 +171,13 @@ enum tokmap_status pack_upload_send(struct pack_upload *upload, const char *shar
     const char *dash = numbered ? strrchr(shard, '-') : NULL;
     char *set = dash ? strndup(shard, (size_t)(dash - shard)) : strdup(shard);
     if (!set)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     const size_t bytes = strlen(set) + 1;
     enum tokmap_status status = TOKMAP_OK;
     if (!upload->sent.count || !memmem(upload->sent.bytes, upload->sent.count, set, bytes)) {
         status = set_send(upload, set, error);
         if (!status && !bytes_append(&upload->sent, set, bytes))
-            status = no_memory(error);
+            status = error_set_memory(error, lacking, 0);
     }
     free(set);
     return status;
@@ -194,7 +189,7 @@ enum tokmap_status pack_upload_end(struct pack_upload *upload, const struct spli
     const uint32_t sets = split ? split->count : 1;
     for (uint32_t i = 0; i < 2 * sets && !status; i++) {
         char *set = ended(upload->prefix, split ? split->sets[i % sets].name : NULL, "");
-        status = !set       ? no_memory(error)
+        status = !set       ? error_set_memory(error, lacking, 0)
                  : i < sets ? pack_upload_send(upload, set, false, error)
                             : dataset_copy_remove(set, error);
         free(set);

@@ -19,7 +19,6 @@ struct pack_upload {
     bool force, quiet;
     int shown; /* enum cli_progress_mode */
     /* Private. */
-    const struct cli_command *command;
     char *to;                 /* the address without an ending; NULL: the output is on this machine */
     char *made;               /* the folder that this made up */
     char *prefix;             /* of the output here */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* task_pack.c - see task_pack.h. */
 #include "task_pack.h"
 
 #include <inttypes.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dataset_about.c - see dataset_about.h. */
 #include "dataset_about.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 
 #include "cli/report.h"
 #include "encode/fim.h"
-#include "tokmap/tokmap.h"
 
 #define ABOUT_NAME 96 /* bytes of a tokenizer's name, its zero included */
 

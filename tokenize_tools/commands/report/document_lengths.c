@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* document_lengths.c - see document_lengths.h. */
 #include "document_lengths.h"
 
 #include <inttypes.h>

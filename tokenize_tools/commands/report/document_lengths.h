@@ -9,7 +9,6 @@
 #include "cli/cli.h"
 #include "encode/histogram.h"
 #include "platform/table_key.h"
-#include "tokmap/tokmap.h"
 
 /* ---- input files ---- */
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* mixture_report.c - see mixture_report.h. */
 #include "mixture_report.h"
 
 #include <inttypes.h>
@@ -21,8 +20,7 @@ typedef unsigned __int128 wide;
 #define SOURCES_PRINTED 40u
 #define CUTS_PRINTED 8u
 
-static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...)
 {
     va_list arguments;
     if (fault[0])

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "cli/cli.h"
-#include "tokmap/tokmap.h"
 
 #define MIXTURE_FAULT 320    /* bytes of a fault's text, its zero included */
 #define MIXTURE_CUTS_KEPT 64 /* epochs cut short by a change of seq_len that are kept */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* skip_report.c - see skip_report.h. */
 #include "skip_report.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* losses.c - see losses.h. */
 #include "losses.h"
 
 #include <inttypes.h>

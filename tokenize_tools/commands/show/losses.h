@@ -13,7 +13,6 @@
 
 #include "cli/cli.h"
 #include "step_rows.h"
-#include "tokmap/tokmap.h"
 
 #define ALSO_MOST 8 /* rows that are listed */
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* printer.c - see printer.h. */
 #include "printer.h"
 
 #include <assert.h>
@@ -31,7 +30,6 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
 {
     memset(printer, 0, sizeof *printer);
     printer->dataset = dataset;
-    printer->specials = specials;
     printer->to_terminal = os_is_terminal(1);
     printer->info = info_of_dataset(dataset);
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);

@@ -22,7 +22,6 @@ struct printer {
     struct tokmap_dataset_info info;
     struct tokenizer *tokenizer; /* NULL: ids are printed */
     bool assumed;                /* the dataset does not record its tokenizer (see tokenizer_arguments.h) */
-    bool specials;               /* print the names of special tokens; otherwise they print nothing */
     bool to_terminal;
     bool marked;   /* the dataset has a mask, and text that does not count as a target is marked: dim on a terminal,
                       between   double brackets elsewhere */

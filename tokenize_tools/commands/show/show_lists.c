@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* show_lists.c - see show_lists.h. */
 #include "show_lists.h"
 
 #include <inttypes.h>
@@ -12,7 +11,6 @@
 #include "platform/os.h"
 #include "platform/process.h"
 #include "run/exclusion.h"
-#include "run/locate.h"
 #include "run/run.h"
 #include "step_rows.h"
 #include "text/path.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* step_rows.c - see step_rows.h. */
 #include "step_rows.h"
 
 #include <stdlib.h>

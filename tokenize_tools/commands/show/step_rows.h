@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "run/assignment.h"
-#include "tokmap/tokmap.h"
 
 struct step_choice {
     uint64_t step, row, rank, ranks, call, rows; /* rows: the most of a call; 0: the rank's whole slice */

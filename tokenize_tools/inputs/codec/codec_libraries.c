@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* codec_libraries.c - see codec_libraries.h. */
 #include "codec_libraries.h"
 
 #ifdef HAVE_ISAL

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* file_type.c - see file_type.h. */
 #include "file_type.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* unpack.c - see unpack.h. */
 #include "unpack.h"
 
 #include <assert.h>

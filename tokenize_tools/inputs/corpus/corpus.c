@@ -722,10 +722,9 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
     while (!status && !full && !(corpus->done && !corpus->file.open)) {
         const bool something = batch->part_count || batch->issue_count;
         if (corpus->file.open) {
-            if (something && stream_would_wait(corpus->stream)) {
-                batch->pause = true;
+            /* A pipe has no more bytes at the moment. The batch should be processed without waiting for more. */
+            if (something && stream_would_wait(corpus->stream))
                 break;
-            }
             status = corpus->file.reader->read(corpus, batch, &full, error);
             if (corpus->done && corpus->file.open)
                 corpus_file_end(corpus, batch);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_batch.c - see corpus_batch.h. */
 #include "corpus_batch.h"
 
 #include <assert.h>
@@ -114,7 +113,6 @@ void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
     batch->filled = batch->part_count = batch->path_count = 0;
     batch->document_count = batch->issue_count = batch->replaced_count = 0;
     memset(&batch->counts, 0, sizeof batch->counts);
-    batch->pause = false;
     batch->usual = usual;
     if (batch->capacity > usual) {
         free(batch->bytes);

@@ -15,7 +15,6 @@
 
 #include "inputs.h"
 #include "record_scan.h"
-#include "tokmap/tokmap.h"
 
 struct parquet_rows;
 
@@ -210,7 +209,6 @@ struct corpus_batch {
     struct corpus_counts counts;
     uint64_t progress;         /* stored bytes of all files, up to the end of this batch */
     struct corpus_place place; /* at the end of this batch */
-    bool pause; /* a pipe has no more bytes at the moment: the batch should be processed without waiting for more */
 };
 
 /* Frees everything that the batch owns, and empties it. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_issue.c - see corpus_issue.h. */
 #include "corpus_issue.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_options.c - see corpus_options.h. */
 #include "corpus_options.h"
 
 #include <assert.h>

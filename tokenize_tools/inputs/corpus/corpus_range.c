@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_range.c - see corpus_range.h. */
 #include "corpus_range.h"
 
 #include <assert.h>

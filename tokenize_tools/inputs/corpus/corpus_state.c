@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus_state.c - see corpus_state.h. */
 #include "corpus_state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* csv_field.c - see csv_field.h. */
 #include "csv_field.h"
 
 #include <string.h>

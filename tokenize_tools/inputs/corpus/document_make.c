@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* document_make.c - see document_make.h. */
 #include "document_make.h"
 
 #include <assert.h>

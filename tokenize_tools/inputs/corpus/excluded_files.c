@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* excluded_files.c - see excluded_files.h. */
 #include "excluded_files.h"
 
 #include <stdlib.h>

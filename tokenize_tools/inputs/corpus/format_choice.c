@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* format_choice.c - see format_choice.h. */
 #include "format_choice.h"
 
 #include <assert.h>

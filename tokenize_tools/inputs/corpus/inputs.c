@@ -411,10 +411,7 @@ static bool path_set(struct inputs *inputs, size_t keep, const char *name)
     return true;
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the list of inputs", 0);
-}
+static const char lacking[] = "the list of inputs"; /* in messages about memory */
 
 /* Returns true if the globs choose the file at `path`, which is compared from inputs->base on. */
 static bool file_is_chosen(const struct inputs *inputs, const char *path)
@@ -517,7 +514,7 @@ static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_erro
 {
     assert(inputs->path_bytes);
     if (!list_room(&inputs->levels, inputs->depth, &inputs->level_capacity, sizeof *inputs->levels))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     struct level *level = &inputs->levels[inputs->depth];
     memset(level, 0, sizeof *level);
     int system = os_folder_list(inputs->path, name_collect, &level->names);
@@ -573,7 +570,7 @@ static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_erro
         }
         const char *name = level->names.names[level->next++];
         if (!path_set(inputs, level->path_bytes, name))
-            return no_memory(error);
+            return error_set_memory(error, lacking, 0);
         if (inputs->path[inputs->path_bytes - 1] != '/') {
             inputs->found_any = true;
             return TOKMAP_OK;
@@ -602,7 +599,7 @@ static enum tokmap_status path_begin(struct inputs *inputs, const char *path, si
 {
     struct os_stat stat;
     if (!path_set(inputs, 0, path))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     inputs->found_any = false;
     inputs->before = inputs->counts;
     inputs->base = base;
@@ -642,7 +639,7 @@ static enum tokmap_status pattern_begin(struct inputs *inputs, const char *patte
             "name the folders instead, whose links are not followed. One of the paths is '%.300s'",
             PATTERN_LINKED_MOST, matches->paths.names[0]);
     else if (system)
-        status = no_memory(error);
+        status = error_set_memory(error, lacking, 0);
     else
         status = error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET, "%s",
                            matches->folders ? "a pattern with ** matches files, and this one matches only folders; "
@@ -667,7 +664,7 @@ static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_erro
             counts->files_excluded += !hidden && !chosen;
             if (!chosen)
                 continue;
-            return path_set(inputs, 0, path) ? TOKMAP_OK : no_memory(error);
+            return path_set(inputs, 0, path) ? TOKMAP_OK : error_set_memory(error, lacking, 0);
         }
         remote_list_close(inputs->objects);
         inputs->objects = NULL;
@@ -741,7 +738,7 @@ static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *
     inputs->base = 0;
     /* "-" in a list is a file of that name. */
     if (!path_set(inputs, 0, "./") || !path_set(inputs, strcmp(path, "-") ? 0 : 2, path))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     if (!remote_kind(path) && !os_stat(inputs->path, &stat) && stat.kind == OS_KIND_FOLDER)
         return error_set_line(error, TOKMAP_ERROR_ARGUMENT, name, line,
                               "'%s' is a folder; a list names files, for example those of 'find FOLDER -type f'",

@@ -28,7 +28,6 @@
 #include <stddef.h>
 
 #include "remote/remote_stream.h"
-#include "tokmap/tokmap.h"
 
 /* Selection of files, beside the operands. Begins as zeros: all files that are not hidden. */
 struct inputs_selection {

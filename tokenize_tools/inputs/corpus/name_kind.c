@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* name_kind.c - see name_kind.h. */
 #include "name_kind.h"
 
 #include <stddef.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* parquet.c - see parquet.h. */
 #include "parquet.h"
 
 #include <assert.h>

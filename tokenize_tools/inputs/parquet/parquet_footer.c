@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parquet_footer.c - see parquet_footer.h. */
 #include "parquet_footer.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

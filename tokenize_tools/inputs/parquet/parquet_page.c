@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* parquet_page.c - see parquet_page.h. */
 #include "parquet_page.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* parquet_thrift.c - see parquet_thrift.h. */
 #include "parquet_thrift.h"
 
 #define WRONG_TYPE "a field has another type than the format says"

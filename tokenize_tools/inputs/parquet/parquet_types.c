@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* parquet_types.c - see parquet_types.h. */
 #include "parquet_types.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "common/bytes.h"
 
 static const char *const types[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
                                     "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};

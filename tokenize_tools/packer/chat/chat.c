@@ -16,7 +16,6 @@
 #include "text/json_scan.h"
 #include "text/path.h"
 #include "text/utf8.h"
-#include "tokmap/tokmap.h"
 
 struct chat_template {
     const struct chat_known *known;
@@ -38,7 +37,6 @@ struct chat_config {
     char *jinja; /* the template */
     size_t jinja_bytes;
     char *jinja_path; /* the file that has it */
-    bool several;     /* of several templates of that file, the one named "default" */
     char *bos, *eos;  /* the texts of the tokens that templates call bos_token and eos_token */
 };
 
@@ -91,7 +89,7 @@ static enum tokmap_status file_read(const char *path, char **text, size_t *bytes
 /* Contents of a JSON file. The strings point into its text. */
 struct found {
     struct json_string jinja, bos, eos;
-    bool has_jinja, has_bos, has_eos, several;
+    bool has_jinja, has_bos, has_eos;
 };
 
 /* Takes one of several templates: {"name": ..., "template": ...}. */
@@ -121,7 +119,6 @@ static bool jinja_read(struct json_scan *scan, struct found *found)
     }
     if (kind != JSON_ARRAY)
         return json_skip(scan);
-    found->several = true;
     if (!json_enter_array(scan))
         return false;
     while (json_element(scan))
@@ -197,7 +194,6 @@ static enum tokmap_status json_add(struct chat_config *config, const char *path,
     if (found.has_jinja && !config->jinja) {
         config->jinja = string_copy(&found.jinja, &config->jinja_bytes);
         config->jinja_path = strdup(path);
-        config->several = found.several;
         good = config->jinja && config->jinja_path;
     }
     if (found.has_bos && !config->bos)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* chat_json.c - see chat_json.h. */
 #include "chat_json.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* chat_learn.c - see chat_learn.h. */
 #include "chat_learn.h"
 
 #include <stdio.h>

@@ -9,7 +9,6 @@
 
 #include "chat_json.h"
 #include "engine/tokenizer.h"
-#include "tokmap/tokmap.h"
 
 /* Decoded text, or a value of JSON; valid UTF-8, not terminated. */
 struct chat_string {

@@ -8,7 +8,6 @@
  */
 #include "chat_templates.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

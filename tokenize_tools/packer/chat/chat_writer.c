@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* chat_writer.c - see chat_writer.h. */
 #include "chat_writer.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* dedup_stages.c - see dedup_stages.h. */
 #include "dedup_stages.h"
 
 #include <string.h>

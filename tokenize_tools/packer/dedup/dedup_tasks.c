@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* dedup_tasks.c - see dedup_tasks.h. */
 #include "dedup_tasks.h"
 
 #include <stdlib.h>

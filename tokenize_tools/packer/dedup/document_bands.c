@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* document_bands.c - see document_bands.h. */
 #include "document_bands.h"
 
 #include <stdlib.h>

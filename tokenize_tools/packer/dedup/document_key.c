@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* document_key.c - see document_key.h. */
 #include "document_key.h"
 
 #include <stdlib.h>

@@ -16,7 +16,6 @@
 #include "common/hash.h"
 #include "corpus/corpus_batch.h"
 #include "platform/table_key.h"
-#include "tokmap/tokmap.h"
 
 /*
  * A table of the documents seen so far, by their keys, with the place of each.

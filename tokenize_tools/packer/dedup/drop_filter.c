@@ -39,7 +39,6 @@ struct decided {
     struct document_place place, kept;
     uint64_t ngram;         /* of an excluded document; else NGRAM_NONE */
     bool keep, is_excluded; /* neither: a duplicate or near-duplicate of *kept */
-    bool is_duplicate;      /* an excluded document may be one, too */
 };
 
 /* State of one work item. */
@@ -339,7 +338,6 @@ static enum tokmap_status document_decide(struct drop_filter *filter, struct ord
         status = duplicate_find(filter, workers, item, judged->key, decided, &is_duplicate, error);
     if (is_new)
         decided->new_input = part->path;
-    decided->is_duplicate = is_duplicate;
     decided->keep = !decided->is_excluded && !is_duplicate;
     return status;
 }

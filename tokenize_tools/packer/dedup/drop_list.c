@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* drop_list.c - see drop_list.h. */
 #include "drop_list.h"
 
 #include <inttypes.h>

@@ -25,7 +25,6 @@
 #include "common/error.h"
 #include "corpus/stream.h"
 #include "document_key.h"
-#include "platform/os.h"
 #include "text/decimal.h"
 #include "work/dropped_file.h"
 
@@ -71,17 +70,14 @@ struct listed_search {
     struct bytes_buffer fresh; /* u32: entries that were found and not passed on yet */
 };
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "a list of --drop", bytes);
-}
+static const char lacking[] = "a list of --drop"; /* in messages about memory */
 
 /* ---- reading ---- */
 
 static enum tokmap_status entry_add(struct list *list, struct hash128 key, uint64_t offset, struct tokmap_error *error)
 {
     if (!list_room(&list->entries, list->count, &list->capacity, sizeof *list->entries))
-        return no_memory(list->capacity * sizeof *list->entries, error);
+        return error_set_memory(error, lacking, list->capacity * sizeof *list->entries);
     list->entries[list->count++] = (struct entry){key.high, key.low, offset};
     return TOKMAP_OK;
 }
@@ -181,7 +177,7 @@ static enum tokmap_status text_read(struct list *list, bool (*stop)(void *user),
         if (stop && stop(user))
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         else if (!bytes_reserve(&text, SLAB))
-            status = no_memory(SLAB, error);
+            status = error_set_memory(error, lacking, SLAB);
         if (!status)
             status = stream_read(stream, (char *)text.bytes + text.count, SLAB, &got, &end, error);
         text.count += got;
@@ -259,7 +255,7 @@ enum tokmap_status listed_documents_open(struct listed_documents **listed, const
                                          struct tokmap_error *error)
 {
     struct listed_documents *made = *listed = calloc(1, sizeof *made);
-    enum tokmap_status status = made ? TOKMAP_OK : no_memory(sizeof *made, error);
+    enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, lacking, sizeof *made);
     assert(count <= LISTED_MOST);
     for (size_t i = 0; i < count && !status; i++) {
         struct list *list = &made->lists[made->count++];
@@ -381,11 +377,11 @@ enum tokmap_status listed_search_new(struct listed_search **search, const struct
     struct listed_search *made = *search = calloc(1, sizeof *made);
     const uint64_t words = listed->entries / 64 + 1;
     if (!made)
-        return no_memory(sizeof *made, error);
+        return error_set_memory(error, lacking, sizeof *made);
     *made = (struct listed_search){.listed = listed, .counts = counts, .item_count = items, .saves = saves};
     made->items = calloc((size_t)items + 1, sizeof *made->items);
     made->found = calloc((size_t)words, sizeof *made->found);
-    return made->items && made->found ? TOKMAP_OK : no_memory(words * sizeof *made->found, error);
+    return made->items && made->found ? TOKMAP_OK : error_set_memory(error, lacking, words * sizeof *made->found);
 }
 
 void listed_search_free(struct listed_search *search)
@@ -405,7 +401,8 @@ enum tokmap_status listed_search_batch(struct listed_search *search, struct work
     struct item *of = &search->items[item->index];
     of->found.count = 0;
     of->counts = (struct listed_counts){.documents = 0};
-    return batch_search(search->listed, &item->batch, of) ? TOKMAP_OK : no_memory(of->found.count, error);
+    return batch_search(search->listed, &item->batch, of) ? TOKMAP_OK
+                                                          : error_set_memory(error, lacking, of->found.count);
 }
 
 /* Notes that an entry is in an input. */
@@ -428,7 +425,7 @@ enum tokmap_status listed_search_committed(struct listed_search *search, const s
         search->counts->dropped[i] += of->counts.dropped[i];
     for (size_t at = 0; at < of->found.count; at += sizeof(uint32_t))
         good = found_set(search, load32(of->found.bytes + at)) && good;
-    return good ? TOKMAP_OK : no_memory(search->fresh.count, error);
+    return good ? TOKMAP_OK : error_set_memory(error, lacking, search->fresh.count);
 }
 
 /* ---- the journal ---- */
@@ -446,7 +443,7 @@ enum tokmap_status listed_search_found(const struct listed_search *search, struc
     for (uint64_t i = 0; i < search->listed->entries; i++) {
         const uint32_t number = (uint32_t)i;
         if (search->found[i / 64] >> i % 64 & 1 && !bytes_append(found, &number, sizeof number))
-            return no_memory(found->count, error);
+            return error_set_memory(error, lacking, found->count);
     }
     return TOKMAP_OK;
 }

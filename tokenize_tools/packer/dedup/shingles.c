@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/hash.h"
 #include "text/code_point.h"

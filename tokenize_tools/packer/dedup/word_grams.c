@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* word_grams.c - see word_grams.h. */
 #include "word_grams.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* fim.c - see fim.h. */
 #include "fim.h"
 
 #include <stdlib.h>

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_set.c - see shard_set.h. */
 #include "shard_set.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,26 +145,6 @@ static enum tokmap_status shard_next(struct shard_set *set, struct tokmap_error 
 
 /* ---- documents ---- */
 
-/* Returns the largest id of tokens: each shard of a set has its own. */
-static uint64_t largest_of(const struct shard_set *set, const char *tokens, uint64_t count)
-{
-    uint32_t largest = 0;
-    if (set->options.shard.width == 2) {
-        for (uint64_t i = 0; i < count; i++) {
-            uint16_t id;
-            memcpy(&id, tokens + 2 * i, sizeof id);
-            largest = id > largest ? id : largest;
-        }
-        return largest;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t id;
-        memcpy(&id, tokens + 4 * i, sizeof id);
-        largest = id > largest ? id : largest;
-    }
-    return largest;
-}
-
 /* Counts the bits of a range. */
 static uint64_t bits_count(const uint8_t *bits, uint64_t first, uint64_t count)
 {
@@ -211,7 +188,7 @@ static enum tokmap_status documents_write(struct shard_set *set, const struct do
 {
     const uint64_t count = run->ends[to - 1] - at;
     const char *tokens = run->tokens + at * set->options.shard.width;
-    const uint64_t largest = set->options.work ? largest_of(set, tokens, count) : run->largest;
+    const uint64_t largest = set->options.work ? largest_token(tokens, set->options.shard.width, count) : run->largest;
     enum tokmap_status status = origin_add(set, run, from, error);
     for (uint64_t i = from; i < to && at; i++)
         run->ends[i] -= at;
@@ -288,7 +265,7 @@ static enum tokmap_status part_add(struct shard_set *set, const struct document_
     const uint32_t width = set->options.shard.width;
     const char *tokens = run->tokens + at * width;
     uint64_t count = end - at;
-    const uint64_t largest = set->options.work ? largest_of(set, tokens, count) : run->largest;
+    const uint64_t largest = set->options.work ? largest_token(tokens, set->options.shard.width, count) : run->largest;
     enum tokmap_status status = TOKMAP_OK;
     assert(!set->options.shard.mask);
     set->open.is = true;

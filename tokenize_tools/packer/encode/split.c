@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* split.c - see split.h. */
 #include "split.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_also.c - see pack_also.h. */
 #include "pack_also.h"
 
 #include <assert.h>

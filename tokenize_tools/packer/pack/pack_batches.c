@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
@@ -356,7 +355,7 @@ void pack_batches_begin(struct pack_batches *batches, const struct pack_options 
 {
     const struct corpus_options *corpus = &options->corpus;
     *batches = (struct pack_batches){.options = options, .result = result};
-    pack_output_tokenizer(options, &batches->tokenizer);
+    batches->tokenizer = pack_tokenizer(options->tokenizer, options->vocabulary);
     batches->one_by_one = corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens ||
                           options->split || options->fim;
     batches->result->has_mask = document_is_masked(corpus);

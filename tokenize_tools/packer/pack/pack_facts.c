@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_facts.c - see pack_facts.h. */
 #include "pack_facts.h"
 
 #include <assert.h>

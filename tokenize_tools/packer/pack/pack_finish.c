@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +38,6 @@
 #include "shard_about.h"
 #include "skipped_items.h"
 #include "text/path.h"
-#include "tokmap/tokmap.h"
 #include "unit_record.h"
 #include "work/dropped_writer.h"
 #include "work/set_commit.h"
@@ -149,10 +147,7 @@ static enum tokmap_status origin_shift(const char *from, const char *into, uint6
     return status;
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the end of the work", 0);
-}
+static const char lacking[] = "the end of the work"; /* in messages about memory */
 
 /* ---- names ---- */
 
@@ -180,7 +175,7 @@ enum tokmap_status pack_names_check(const struct pack_options *options, enum set
         for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
             const int there = exists(options->prefix, ending, taken[i]);
             if (there < 0)
-                return no_memory(error);
+                return error_set_memory(error, lacking, 0);
             if (there)
                 return error_set(error, TOKMAP_ERROR_EXISTS, options->prefix, TOKMAP_NO_OFFSET,
                                  "the output already exists, at least '%.200s%s%s'; choose another name, or use "
@@ -281,7 +276,7 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
     struct cut_file file = {.counted = false};
     struct listed_search *listed = NULL;
     struct unit_result *record = malloc(sizeof *record);
-    enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     memset(result, 0, sizeof *result);
     if (!status && options->listed)
         status = listed_search_new(&listed, options->listed, 0, &result->listed, false, error);
@@ -355,7 +350,7 @@ static enum tokmap_status file_check(const struct finish *finish, const char *pa
     struct os_stat found;
     const int system = path ? os_lstat(path, &found) : 0;
     if (!path)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     return system ? error_set_system(
                         error, system, path, TOKMAP_NO_OFFSET,
                         finish->options->shuffle
@@ -387,7 +382,7 @@ static enum tokmap_status index_shift(const struct finish *finish, uint32_t set,
     char *prefix = set_work_shard(finish->work, set, finish->shards[set]);
     char *into = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_READY) : NULL;
     const enum tokmap_status status =
-        into ? origin_shift(*path, into, records, finish->options->sync, error) : no_memory(error);
+        into ? origin_shift(*path, into, records, finish->options->sync, error) : error_set_memory(error, lacking, 0);
     free(prefix);
     if (status) {
         free(into);
@@ -410,7 +405,7 @@ static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32
                          "the documents need more than %d shards; choose larger ones with --shard-tokens",
                          SET_SHARDS_MOST);
     char *name = pack_set_name(finish->options, set);
-    enum tokmap_status status = name ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = name ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     for (int i = 0; i < 3 && !status; i++) {
         if (files[i] == SHARD_MASK && !has_mask)
             continue;
@@ -543,7 +538,7 @@ static enum tokmap_status sets_finish(struct finish *finish, struct pack_result 
     for (uint32_t i = 0; i < pack_output_sets(finish->options) && !status; i++) {
         finish->contents[i] = hash_state_new();
         if (!finish->contents[i])
-            status = no_memory(error);
+            status = error_set_memory(error, lacking, 0);
         else if (finish->options->shuffle)
             status = merged_add(finish, i, merged, result, error);
         else
@@ -565,9 +560,9 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
     const struct skipped_taker *taker = options->skipped_taker;
     uint64_t key;
     if (!unit_record_key(options, &key))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     struct unit_result *record = malloc(sizeof *record);
-    enum tokmap_status status = record ? taker->begin(taker->user, error) : no_memory(error);
+    enum tokmap_status status = record ? taker->begin(taker->user, error) : error_set_memory(error, lacking, 0);
     for (uint64_t i = 0; i < units->count && !status; i++) {
         const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
@@ -605,7 +600,7 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
 {
     int fd = -1;
     char *lock = path_ended(options->prefix, ".partial");
-    enum tokmap_status status = lock ? lock_take(lock, &fd, error) : no_memory(error);
+    enum tokmap_status status = lock ? lock_take(lock, &fd, error) : error_set_memory(error, lacking, 0);
     const bool locked = !status;
     /* Another process may have continued, or finished, before this one had the lock. */
     if (!status)
@@ -641,7 +636,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
     if (!status && !finish.record)
-        status = no_memory(error);
+        status = error_set_memory(error, lacking, 0);
     if (!status)
         status = work_open(&finish, error);
     if (!status && options->skipped_taker)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_journal.c - see pack_journal.h. */
 #include "pack_journal.h"
 
 #include <assert.h>
@@ -7,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "corpus/corpus_range.h"
@@ -17,7 +15,6 @@
 #include "pack_facts.h"
 #include "pack_output.h"
 #include "platform/os.h"
-#include "text/path.h"
 #include "work/set_commit.h"
 #include "work/stage_file.h"
 #include "work/task_status.h"

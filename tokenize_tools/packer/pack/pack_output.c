@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 
 #include <assert.h>
@@ -16,16 +15,11 @@
 #include "text/path.h"
 #include "work/dropped_writer.h"
 
-uint32_t pack_width(uint64_t vocabulary)
+struct tokenizer_info pack_tokenizer(const struct tokenizer *tokenizer, uint64_t vocabulary)
 {
-    return vocabulary <= (uint64_t)UINT16_MAX + 1 ? 2 : 4;
-}
-
-void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info)
-{
-    *info = (struct tokenizer_info){.vocabulary = options->vocabulary, .width = pack_width(options->vocabulary)};
-    if (options->tokenizer)
-        *info = info_of_tokenizer(options->tokenizer);
+    if (tokenizer)
+        return info_of_tokenizer(tokenizer);
+    return (struct tokenizer_info){.vocabulary = vocabulary, .width = vocabulary <= (uint64_t)UINT16_MAX + 1 ? 2 : 4};
 }
 
 uint32_t pack_output_sets(const struct pack_options *options)
@@ -49,9 +43,8 @@ char *pack_set_name(const struct pack_options *options, uint32_t set)
 
 struct shard_writer_options pack_output_shard(const struct pack_options *options)
 {
-    struct tokenizer_info info;
+    const struct tokenizer_info info = pack_tokenizer(options->tokenizer, options->vocabulary);
     const bool sets = options->shard_tokens || options->split; /* set_commit.h calls it */
-    pack_output_tokenizer(options, &info);
     struct shard_writer_options shard = {.width = info.width,
                                          .vocabulary = info.vocabulary,
                                          .eod_id = options->eod_id,

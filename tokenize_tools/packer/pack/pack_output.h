@@ -8,11 +8,8 @@
 
 #include "packing_options.h"
 
-/* Returns the bytes of an id in a shard without a tokenizer. */
-uint32_t pack_width(uint64_t vocabulary);
-
-/* Describes the tokenizer, or, without one, the width and the vocabulary. */
-void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info);
+/* Describes the tokenizer of an output; without one, the vocabulary and the width of ready-made ids. */
+struct tokenizer_info pack_tokenizer(const struct tokenizer *tokenizer, uint64_t vocabulary);
 
 /* Returns how many sets the output has. */
 uint32_t pack_output_sets(const struct pack_options *options);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_stages.c - see pack_stages.h. */
 #include "pack_stages.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "pack_output.h"
@@ -35,7 +31,7 @@ static struct stage_id merged_file(void *self, uint64_t number)
 
 struct unit_scan_options pack_scan_options(const struct pack_options *options)
 {
-    struct tokenizer_info info;
+    const struct tokenizer_info info = pack_tokenizer(options->tokenizer, options->vocabulary);
     struct unit_scan_options scanning = {.stage = {.drop = options->drop,
                                                    .in_units = options->unit_bytes != 0,
                                                    .sync = options->sync,
@@ -47,7 +43,6 @@ struct unit_scan_options pack_scan_options(const struct pack_options *options)
                                          .listed = options->listed,
                                          .threads = options->threads,
                                          .compared = options->compared};
-    pack_output_tokenizer(options, &info);
     scanning.corpus.vocabulary = info.vocabulary;
     return scanning;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pack_tasks.c - see pack_tasks.h. */
 #include "pack_tasks.h"
 
 #include <assert.h>

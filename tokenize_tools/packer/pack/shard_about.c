@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_about.c - see shard_about.h. */
 #include "shard_about.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "common/hash.h"

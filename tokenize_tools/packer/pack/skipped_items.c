@@ -7,7 +7,6 @@
 #include "skipped_items.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +39,7 @@ struct skipped_items {
     int failed;                 /* errno */
 };
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the list of what is left out", BUFFER);
-}
+static const char lacking[] = "the list of what is left out"; /* in messages about memory */
 
 static enum tokmap_status write_failed(const struct skipped_items *items, int system, struct tokmap_error *error)
 {
@@ -71,12 +67,12 @@ enum tokmap_status skipped_items_open(struct skipped_items **items, const char *
 {
     struct skipped_items *made = *items = calloc(1, sizeof *made);
     if (!made)
-        return no_memory(error);
+        return error_set_memory(error, lacking, BUFFER);
     made->seed = seed_of(key, unit);
     made->fd = -1;
     made->path = unit_path(folder, unit, ENDING);
     if (!made->path)
-        return no_memory(error);
+        return error_set_memory(error, lacking, BUFFER);
     const int system = os_open(made->path, OS_WRITE_OPEN, &made->fd);
     return system ? write_failed(made, system, error) : TOKMAP_OK;
 }
@@ -150,7 +146,9 @@ enum tokmap_status skipped_items_end(struct skipped_items *items, bool sync, str
         system = os_sync(items->fd);
     if (!system && sync)
         system = os_sync_folder(items->path);
-    return !system ? TOKMAP_OK : system == ENOMEM ? no_memory(error) : write_failed(items, system, error);
+    return !system            ? TOKMAP_OK
+           : system == ENOMEM ? error_set_memory(error, lacking, BUFFER)
+                              : write_failed(items, system, error);
 }
 
 void skipped_items_free(struct skipped_items *items)
@@ -244,7 +242,7 @@ enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t
 {
     struct reading reading = {
         .path = unit_path(folder, unit, ENDING), .fd = -1, .seed = seed_of(key, unit), .bytes = size->bytes};
-    enum tokmap_status status = reading.path ? reading_open(&reading, error) : no_memory(error);
+    enum tokmap_status status = reading.path ? reading_open(&reading, error) : error_set_memory(error, lacking, BUFFER);
     for (uint64_t i = 0; !status && i < size->items; i++) {
         struct corpus_issue issue;
         struct tokmap_error why;

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* unit_record.c - see unit_record.h. */
 #include "unit_record.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "pack_facts.h"
-#include "text/path.h"
 
 #define LENGTHS_MOST ((uint64_t)16 << 20)
 #define FOUND_MOST ((uint64_t)4 << 32)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shard_merge.c - see shard_merge.h. */
 #include "shard_merge.h"
 
 #include <errno.h>

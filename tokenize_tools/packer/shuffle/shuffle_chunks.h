@@ -21,7 +21,6 @@
 #include <stdint.h>
 
 #include "encode/split.h"
-#include "tokmap/tokmap.h"
 
 /*
  * A document on its way through the shuffle: its place in the shuffled order, and its bytes in

@@ -79,10 +79,7 @@ struct cut {
     } set;
 };
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "the keys of the sorted units", bytes);
-}
+static const char lacking[] = "the keys of the sorted units"; /* in messages about memory */
 
 struct stage_id shuffle_cut_id(const struct sorted_units *units, uint64_t key)
 {
@@ -179,7 +176,7 @@ static enum tokmap_status cursor_open(const struct cut *cut, struct cut_cursor *
     const uint64_t cut_before = cursor->place.keys;
     cursor->keys = malloc((size_t)min64(cut->set.keys, cursor->chunk->keys) * sizeof *cursor->keys);
     if (!cursor->keys)
-        return no_memory(cut->set.keys * sizeof *cursor->keys, error);
+        return error_set_memory(error, lacking, cut->set.keys * sizeof *cursor->keys);
     cursor->next = cut_before - (cut_before != 0);
     const enum tokmap_status status = cursor_fill(cut, cursor, error);
     if (status)
@@ -357,7 +354,7 @@ static enum tokmap_status set_open(struct cut *cut, struct tokmap_error *error)
     cut->set.heap = calloc((size_t)count + 1, sizeof *cut->set.heap);
     cut->set.row = calloc((size_t)count + ROW_TAIL, sizeof *cut->set.row);
     if (!cut->set.cursors || !cut->set.heap || !cut->set.row)
-        return no_memory(count * sizeof *cut->set.cursors, error);
+        return error_set_memory(error, lacking, count * sizeof *cut->set.cursors);
     for (uint64_t i = 0; i < count && !status; i++) {
         struct cut_cursor *cursor = &cut->set.cursors[i];
         cursor->chunk = &units->chunks[units->set_begins[cut->state.set] + i];
@@ -387,7 +384,8 @@ static enum tokmap_status row_write(struct cut *cut, struct tokmap_error *error)
     tail[2] = hash64_seeded(cut->set.row, (size_t)bytes - sizeof *tail, cut->state.found.sets[set].shards);
     cut->state.documents = cut->state.tokens = 0;
     cut->held += bytes;
-    return bytes_append(&cut->rows[set], cut->set.row, (size_t)bytes) ? TOKMAP_OK : no_memory(cut->held, error);
+    return bytes_append(&cut->rows[set], cut->set.row, (size_t)bytes) ? TOKMAP_OK
+                                                                      : error_set_memory(error, lacking, cut->held);
 }
 
 /* Puts a document into the open shard, or into the next one, as shard_set.h does. */
@@ -540,7 +538,7 @@ static enum tokmap_status cut_make(const struct shuffle_cut_options *options, co
     struct cut *cut = calloc(1, sizeof *cut);
     *again = false;
     if (!cut)
-        return no_memory(sizeof *cut, error);
+        return error_set_memory(error, lacking, sizeof *cut);
     _Static_assert(sizeof cut->state <= STAGE_STATE_MOST, "the state of a part");
     cut->options = options;
     cut->id = id;
@@ -586,7 +584,7 @@ enum tokmap_status shuffle_cuts_read(struct shuffle_cuts *cuts, const struct sor
             continue;
         }
         if (row > UINT32_MAX)
-            return no_memory(row, error);
+            return error_set_memory(error, lacking, row);
         status = stage_section_count(id, set, (uint32_t)row, &rows, error);
         if (!status &&
             (!cuts->sets[set].shards || cuts->sets[set].shards > SET_SHARDS_MOST ||
@@ -613,7 +611,8 @@ enum tokmap_status shuffle_cut_read(struct shard_cut *cut, const struct sorted_u
     const struct shuffle_chunk *chunks = units->chunks + units->set_begins[set];
     cut->begins = malloc((size_t)row_bytes(units, set));
     cut->ends = malloc((size_t)row_bytes(units, set));
-    enum tokmap_status status = cut->begins && cut->ends ? TOKMAP_OK : no_memory(2 * row_bytes(units, set), error);
+    enum tokmap_status status =
+        cut->begins && cut->ends ? TOKMAP_OK : error_set_memory(error, lacking, 2 * row_bytes(units, set));
     if (!status)
         status = row_read(cut->begins, units, id, set, shard, error);
     if (!status)

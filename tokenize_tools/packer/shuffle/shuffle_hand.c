@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* shuffle_hand.c - see shuffle_hand.h. */
 #include "shuffle_hand.h"
 
 #include <stdlib.h>

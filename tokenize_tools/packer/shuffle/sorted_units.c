@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sorted_units.c - see sorted_units.h. */
 #include "sorted_units.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +9,13 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "text/path.h"
 #include "work/work_units.h"
 
 #define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */
 #define OFFSET_MOST ((uint64_t)1 << 62)
 #define READ_BYTES ((uint32_t)1 << 16)
 
-static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
-{
-    return error_set_memory(error, "the sorted units", bytes);
-}
+static const char lacking[] = "the sorted units"; /* in messages about memory */
 
 /* Reports files of a unit that cannot be read, or are not what was written. */
 static enum tokmap_status lost(const char *path, int system, uint64_t unit, struct tokmap_error *error)
@@ -97,7 +91,7 @@ static enum tokmap_status long_check(const struct sorted_units *units, const str
     struct os_stat found = {0};
     unit->long_path = unit_path(units->folder, id->number, ".work/" SHUFFLE_LONG_NAME "-0");
     if (!unit->long_path)
-        return no_memory(0, error);
+        return error_set_memory(error, lacking, 0);
     if (!unit->totals.long_bytes)
         return TOKMAP_OK;
     const int system = os_stat(unit->long_path, &found);
@@ -153,7 +147,7 @@ static enum tokmap_status chunks_read(struct sorted_units *units, const struct s
             break;
         }
         if (!chunks_grow(units, unit->first_chunk + sum.chunks, capacity)) {
-            status = no_memory(units->chunk_count * sizeof *units->chunks, error);
+            status = error_set_memory(error, lacking, units->chunk_count * sizeof *units->chunks);
             break;
         }
         struct shuffle_chunk *kept = &units->chunks[unit->first_chunk + sum.chunks++];
@@ -179,7 +173,7 @@ static enum tokmap_status sets_order(struct sorted_units *units, struct tokmap_e
     struct shuffle_chunk *ordered = malloc((size_t)bytes);
     uint64_t filled = 0;
     if (!ordered)
-        return no_memory(bytes, error);
+        return error_set_memory(error, lacking, bytes);
     for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++) {
         units->set_begins[set] = filled;
         for (uint64_t i = 0; i < units->chunk_count; i++)
@@ -201,7 +195,7 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct wo
         .folder = record->folder, .inputs = inputs, .seed = seed, .count = inputs->count, .sets = sets};
     units->list = calloc((size_t)inputs->count + 1, sizeof *units->list);
     if (!units->list)
-        return no_memory(inputs->count * sizeof *units->list, error);
+        return error_set_memory(error, lacking, inputs->count * sizeof *units->list);
     for (uint64_t i = 0, records = 0; i < inputs->count && !status; i++) {
         id.number = i;
         status = totals_read(units, &id, error);
@@ -262,7 +256,7 @@ enum tokmap_status sorted_units_open(void *self, uint32_t file, int *fd, struct 
         return TOKMAP_OK;
     char *path = file_path(units, file);
     if (!path)
-        return no_memory(0, error);
+        return error_set_memory(error, lacking, 0);
     const int system = os_open(path, OS_READ_NOW, fd);
     if (!system && units->files[slot].open)
         os_close(units->files[slot].fd);
@@ -281,7 +275,7 @@ enum tokmap_status sorted_units_damaged(void *self, uint32_t file, uint64_t offs
     const struct sorted_units *units = self;
     char *path = file_path(units, file);
     const enum tokmap_status status =
-        path ? damaged(path, offset, sorted_units_of(units, file), error) : no_memory(0, error);
+        path ? damaged(path, offset, sorted_units_of(units, file), error) : error_set_memory(error, lacking, 0);
     free(path);
     return status;
 }

@@ -17,7 +17,6 @@
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "text/path.h"
 
 #define BUFFER ((size_t)1 << 18)
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* set_commit.c - see set_commit.h. */
 #include "set_commit.h"
 
 #include <assert.h>
@@ -78,10 +77,7 @@ static enum tokmap_status failed(int system, const char *path, const char *what,
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the names of a shard set", 0);
-}
+static const char lacking[] = "the names of a shard set"; /* in messages about memory */
 
 static enum tokmap_status folder_sync(const struct set_work *work, const char *path, struct tokmap_error *error)
 {
@@ -153,7 +149,7 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
     char *path = path_ended(name, ".work/" NAME_FILES_NAMED);
     *note = SET_NOTE_NONE;
     if (!path)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     if (name_files_pending(&(const struct name_files){.name = name}))
         *note = SET_NOTE_NAMING;
     else if (!os_lstat(path, &found))
@@ -220,9 +216,9 @@ static enum tokmap_status shards_absent(const struct set_work *work, const struc
     struct taken taken = {.name = path_name(set->path), .bytes = strlen(path_name(set->path))};
     char *folder = path_folder(work->name);
     if (!folder)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     const int system = os_folder_list(folder, entry_look, &taken);
-    enum tokmap_status status = taken.lost ? no_memory(error) : TOKMAP_OK;
+    enum tokmap_status status = taken.lost ? error_set_memory(error, lacking, 0) : TOKMAP_OK;
     if (system > 0)
         status = failed(system, folder, "the folder of the output cannot be listed", error);
     if (taken.entry)
@@ -283,7 +279,7 @@ static enum tokmap_status name_check(const struct set_work *work, struct set *se
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !status; i++) {
         char *path = shard_file_path(set->path, files[i], SHARD_FINAL);
         if (!path)
-            return no_memory(error);
+            return error_set_memory(error, lacking, 0);
         if (!os_lstat(path, &found))
             status = error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                                "this shard exists, so '%.200s' means it and would not mean the shard set; remove it, "
@@ -339,7 +335,7 @@ static enum tokmap_status folder_check(const struct set_work *work, struct tokma
     if (!work->options.keep && !work->options.shared)
         (void)os_folder_list(work->folder, stranger_look, &stranger);
     if (stranger.lost)
-        status = no_memory(error);
+        status = error_set_memory(error, lacking, 0);
     if (stranger.entry)
         status = error_set(
             error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
@@ -378,7 +374,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->lock = path_ended(name, ".partial");
     work->folder = path_ended(name, ".work");
     if (!work->name || !work->lock || !work->folder)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     work->group.name = work->name;
     if (strchr(path_name(name), '\n') || !*path_name(name))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
@@ -396,7 +392,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
     assert(!options->keep || !options->shared);
     struct set_work *made = calloc(1, sizeof *made);
     if (!made)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     enum tokmap_status status = work_make(made, name, options, error);
     if (!status)
         status = lock_take(made, error);
@@ -407,7 +403,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
         struct set *set = &made->sets[made->count];
         assert(ending_is_good(options->endings[made->count]));
         set->path = path_ended(made->name, options->endings[made->count]);
-        status = set->path ? name_check(made, set, recovered, error) : no_memory(error);
+        status = set->path ? name_check(made, set, recovered, error) : error_set_memory(error, lacking, 0);
     }
     if (!status && recovered && options->keep) /* what was to be continued is complete */
         status = error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
@@ -429,7 +425,7 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
     bool recovered;
     struct set_work *work = calloc(1, sizeof *work);
     if (!work)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     enum tokmap_status status = work_make(work, name, &options, error);
     if (!status)
         status = lock_take(work, error);
@@ -454,7 +450,7 @@ enum tokmap_status set_work_state(struct set_work *work, uint32_t set, const cha
     (void)snprintf(number, sizeof number, "-%05" PRIu64, of->stated++);
     char *name = path_ended(path_name(of->path), number);
     if (!name || !manifest_text_add(&of->text, name, &index))
-        status = no_memory(error);
+        status = error_set_memory(error, lacking, 0);
     free(name);
     index_close(&index);
     return status;
@@ -464,11 +460,11 @@ static enum tokmap_status manifest_write(struct set_work *work, uint32_t number,
 {
     struct set *set = &work->sets[number];
     char *path = ready_manifest(work, set);
-    enum tokmap_status status = path ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = path ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     while (set->stated < set->shards && !status) {
         char *prefix = ready_path(work, set, set->stated, "");
         char *index = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_READY) : NULL;
-        status = index ? set_work_state(work, number, index, error) : no_memory(error);
+        status = index ? set_work_state(work, number, index, error) : error_set_memory(error, lacking, 0);
         free(prefix);
         free(index);
     }

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 
 #include "format/name_files.h"
-#include "tokmap/tokmap.h"
 
 #define SET_SHARDS_MOST 100000 /* of one set, so that the order of names is the order of numbers */
 #define SETS_MOST 64

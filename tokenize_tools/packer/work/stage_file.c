@@ -157,10 +157,7 @@ static uint64_t entry_hash(const struct stage_id *id, const struct section *sect
     return hash64_seeded(section, offsetof(struct section, entry_hash), id->key + number);
 }
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "a file of a stage", BUFFER);
-}
+static const char lacking[] = "a file of a stage"; /* in messages about memory */
 
 static enum tokmap_status corrupt(const char *path, struct tokmap_error *error)
 {
@@ -172,7 +169,7 @@ static enum tokmap_status corrupt(const char *path, struct tokmap_error *error)
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error)
 {
     char *path = path_of(id, "");
-    const enum tokmap_status status = path ? corrupt(path, error) : no_memory(error);
+    const enum tokmap_status status = path ? corrupt(path, error) : error_set_memory(error, lacking, BUFFER);
     free(path);
     return status;
 }
@@ -186,7 +183,7 @@ static enum tokmap_status busy(const char *partial, struct tokmap_error *error)
 enum tokmap_status stage_busy(const struct stage_id *id, struct tokmap_error *error)
 {
     char *partial = path_of(id, ".partial");
-    const enum tokmap_status status = partial ? busy(partial, error) : no_memory(error);
+    const enum tokmap_status status = partial ? busy(partial, error) : error_set_memory(error, lacking, BUFFER);
     free(partial);
     return status;
 }
@@ -217,7 +214,7 @@ static enum tokmap_status file_open(const struct stage_id *id, int *fd, uint64_t
                       header.hash == hash64(&header, offsetof(struct header, hash));
     enum tokmap_status status = good ? TOKMAP_OK : corrupt(path, error);
     if (system)
-        status = path ? read_failed(path, system, error) : no_memory(error);
+        status = path ? read_failed(path, system, error) : error_set_memory(error, lacking, BUFFER);
     if (status && opened)
         os_close(*fd);
     *fd = status ? -1 : *fd;
@@ -275,7 +272,7 @@ enum tokmap_status stage_reader_open(struct stage_reader *reader, const struct s
     assert(section < id->sections && record_bytes && buffer_bytes >= record_bytes);
     *reader = (struct stage_reader){.path = path_of(id, ""), .record_bytes = record_bytes};
     if (!reader->path)
-        return no_memory(error);
+        return error_set_memory(error, lacking, BUFFER);
     const enum tokmap_status status = entry_read(id, section, &entry, NULL, error);
     if (status)
         return status;
@@ -286,7 +283,7 @@ enum tokmap_status stage_reader_open(struct stage_reader *reader, const struct s
     reader->expected = entry.hash;
     reader->buffer_bytes = (uint32_t)min64(buffer_bytes / record_bytes * record_bytes, max64(entry.bytes, 1));
     reader->hash = hash_state_new();
-    return reader->hash ? TOKMAP_OK : no_memory(error);
+    return reader->hash ? TOKMAP_OK : error_set_memory(error, lacking, BUFFER);
 }
 
 enum tokmap_status stage_reader_next(struct stage_reader *reader, const void **record, struct tokmap_error *error)
@@ -299,7 +296,7 @@ enum tokmap_status stage_reader_next(struct stage_reader *reader, const void **r
         size_t got = 0;
         const size_t wanted = (size_t)min64(reader->buffer_bytes, reader->end - reader->next);
         if (!reader->buffer && !(reader->buffer = malloc(reader->buffer_bytes)))
-            return no_memory(error);
+            return error_set_memory(error, lacking, BUFFER);
         int system = os_open(reader->path, OS_READ_NOW, &fd);
         if (!system)
             system = os_pread(fd, reader->buffer, wanted, reader->next, &got);
@@ -338,7 +335,7 @@ enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct st
     if (!status && bytes > most)
         status = corrupt(reader.path, error);
     if (!status && !bytes_reserve(into, (size_t)bytes + 1))
-        status = no_memory(error);
+        status = error_set_memory(error, lacking, BUFFER);
     while (!status) {
         status = stage_reader_next(&reader, &byte, error);
         if (status || !byte)
@@ -388,7 +385,7 @@ static enum tokmap_status table_read(const struct stage_id *id, struct section *
     int fd = -1;
     uint64_t bytes;
     *table = malloc(count);
-    enum tokmap_status status = *table ? file_open(id, &fd, &bytes, error) : no_memory(error);
+    enum tokmap_status status = *table ? file_open(id, &fd, &bytes, error) : error_set_memory(error, lacking, BUFFER);
     if (!status)
         status = file_read(id, fd, *table, count, sizeof(struct header), error);
     for (uint64_t i = 0; i < id->sections && !status; i++)
@@ -452,7 +449,7 @@ static int kind_entry_remove(void *user, const char *entry)
     char *path = path_join(removal->folder, strlen(removal->folder), entry, strlen(entry), "");
     const int system = path ? os_unlink(path) : 0;
     if (!path)
-        removal->status = no_memory(removal->error);
+        removal->status = error_set_memory(removal->error, lacking, BUFFER);
     else if (system && system != ENOENT)
         removal->status = error_set_system(removal->error, system, path, TOKMAP_NO_OFFSET,
                                            "a file of unfinished work cannot be removed");
@@ -522,7 +519,7 @@ static enum tokmap_status writer_make(struct stage_writer **writer, const struct
     assert(id->sections);
     struct stage_writer *made = *writer = calloc(1, sizeof *made);
     if (!made)
-        return no_memory(error);
+        return error_set_memory(error, lacking, BUFFER);
     made->id = *id;
     made->fd = -1;
     made->path = path_of(id, "");
@@ -531,7 +528,7 @@ static enum tokmap_status writer_make(struct stage_writer **writer, const struct
     made->hash = hash_state_new();
     made->sections = calloc((size_t)id->sections, sizeof *made->sections);
     if (!made->path || !made->partial || !made->buffer || !made->hash || !made->sections)
-        return no_memory(error);
+        return error_set_memory(error, lacking, BUFFER);
     made->stored = sizeof(struct header) + id->sections * sizeof *made->sections;
     made->sections[0].offset = made->stored;
     return TOKMAP_OK;
@@ -681,7 +678,7 @@ enum tokmap_status stage_writer_keep(struct stage_writer *writer, uint64_t token
         return status ? status : write_failed(writer, system, error);
     struct section *table = malloc(count);
     if (!table)
-        return no_memory(error);
+        return error_set_memory(error, lacking, BUFFER);
     memcpy(table, writer->sections + from, count);
     struct section *open = &table[to - from];
     open->bytes = writer->stored - open->offset;

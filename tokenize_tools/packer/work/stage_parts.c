@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* stage_parts.c - see stage_parts.h. */
 #include "stage_parts.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* task_status.c - see task_status.h. */
 #include "task_status.h"
 
 #include <assert.h>

@@ -63,10 +63,7 @@ struct work_folder {
     uint8_t *probe; /* PROBES * PROBE_BYTES */
 };
 
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the journal", 0);
-}
+static const char lacking[] = "the journal"; /* in messages about memory */
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
@@ -115,7 +112,7 @@ static enum tokmap_status record_read(struct work_folder *folder, struct work_re
     const size_t all = RECORD_HEAD + bytes + RECORD_HASH;
     folder->record.count = 0;
     if (!system && !bytes_reserve(&folder->record, all))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     if (!system)
         system = os_pread(folder->fd, folder->record.bytes, all, folder->at, &got);
     if (system)
@@ -157,7 +154,7 @@ static enum tokmap_status record_add(struct work_folder *folder, uint32_t type, 
                          "bytes",
                          WORK_RECORD_MOST);
     if (!bytes_reserve(&folder->out, RECORD_HEAD + bytes + RECORD_HASH))
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     store32(head, type);
     store32(head + 4, (uint32_t)bytes);
     (void)bytes_append(&folder->out, head, sizeof head);
@@ -451,7 +448,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         }
         char *shown = remote_shown(path);
         if (!shown)
-            return no_memory(error);
+            return error_set_memory(error, lacking, 0);
         status = input_take(folder, shown, &fact, content || remote_kind(path), error);
         free(shown);
         if (status)
@@ -706,7 +703,8 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
     folder->written = 0;
     folder->at = HEAD_BYTES;
     folder->out.count = 0;
-    enum tokmap_status status = bytes_append(&folder->out, HEAD, HEAD_BYTES) ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status =
+        bytes_append(&folder->out, HEAD, HEAD_BYTES) ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     if (!status)
         status = facts_take(folder, error);
     if (!status)
@@ -733,7 +731,7 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     assert(options->inputs.compare_first <= options->inputs.compare_end);
     struct work_folder *made = calloc(1, sizeof *made);
     if (!made)
-        return no_memory(error);
+        return error_set_memory(error, lacking, 0);
     made->options = options;
     made->owns = options->owns;
     made->fd = -1;
@@ -741,7 +739,8 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     made->journal = made->path ? path_in(made->path, JOURNAL) : NULL;
     made->fresh = made->path ? path_in(made->path, JOURNAL_NEW) : NULL;
     made->probe = malloc(PROBES * PROBE_BYTES);
-    enum tokmap_status status = made->journal && made->fresh && made->probe ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status =
+        made->journal && made->fresh && made->probe ? TOKMAP_OK : error_set_memory(error, lacking, 0);
     if (!status && set_folder_is_link(made->path))
         status = set_folder_link_error(made->path, error);
     if (!status)

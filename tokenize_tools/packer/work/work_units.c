@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* work_units.c - see work_units.h. */
 #include "work_units.h"
 
 #include <assert.h>

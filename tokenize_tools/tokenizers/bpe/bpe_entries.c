@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* bpe_entries.c - see bpe_entries.h. */
 #include "bpe_entries.h"
 
 #include <string.h>

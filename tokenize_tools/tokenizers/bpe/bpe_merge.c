@@ -44,7 +44,6 @@
 #include "bpe_merge.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "bpe_merge_parts.h"
 #include "bpe_windows.h"

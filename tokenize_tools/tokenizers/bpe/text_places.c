@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* text_places.c - see text_places.h. */
 #include "text_places.h"
 
 #include <string.h>

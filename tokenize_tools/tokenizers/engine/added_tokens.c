@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/error.h"
 #include "text/code_point.h"
 #include "unicode/code_sets.h"

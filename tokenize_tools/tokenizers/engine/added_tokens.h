@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "match_table.h"
-#include "tokmap/tokmap.h"
 
 struct added_token {
     const uint8_t *text; /* as in the file */

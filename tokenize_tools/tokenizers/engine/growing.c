@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* growing.c - see growing.h. */
 #include "growing.h"
 
 #include <inttypes.h>

@@ -17,8 +17,6 @@
  */
 #include "pipeline_offsets.h"
 
-#include <string.h>
-
 #include "common/error.h"
 
 struct search {

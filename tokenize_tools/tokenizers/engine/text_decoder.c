@@ -43,7 +43,6 @@ struct stage {
 };
 
 struct text_decoding {
-    const struct text_decoder *decoder;
     struct stage stages[DECODER_STEPS_MOST + 1];
     uint32_t count;
     struct text_buffer *into;
@@ -567,7 +566,6 @@ enum tokmap_status text_decoding_new(struct text_decoding **decoding, const stru
     struct text_decoding *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "decoding", sizeof *made);
-    made->decoder = decoder;
     made->replaced = replaced;
     made->count = decoder->count;
     bool fused = false;

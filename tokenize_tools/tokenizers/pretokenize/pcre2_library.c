@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* pcre2_library.c - see pcre2_library.h. */
 #include "pcre2_library.h"
 
 #ifdef HAVE_PCRE2

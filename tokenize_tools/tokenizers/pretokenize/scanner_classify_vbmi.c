@@ -23,7 +23,6 @@
 #if defined(__x86_64__)
 
 #include <immintrin.h>
-#include <string.h>
 
 /* A block of 64 bytes, and the same moved by one and two bytes. */
 struct block {

@@ -15,7 +15,6 @@
 
 #include "bpe/bpe_model.h"
 #include "common/bytes.h"
-#include "pretokenize/scanner.h"
 
 #define GROUPS 16
 

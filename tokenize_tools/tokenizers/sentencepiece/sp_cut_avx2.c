@@ -8,7 +8,6 @@
 #if defined(__x86_64__)
 
 #include <immintrin.h>
-#include <string.h>
 
 struct tables {
     __m256i left[2][8], right[2][8]; /* rows of 16 entries, each repeated in both halves */

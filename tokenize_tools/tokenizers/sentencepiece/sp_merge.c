@@ -26,7 +26,6 @@
 #include "sp_merge.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bpe/bpe_merge_parts.h"

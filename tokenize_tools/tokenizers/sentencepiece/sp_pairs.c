@@ -28,7 +28,6 @@
 
 #include "bpe/bpe_splits.h"
 #include "bpe/text_places.h"
-#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "platform/os.h"

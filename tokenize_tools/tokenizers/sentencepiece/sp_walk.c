@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* sp_walk.c - see sp_walk.h. */
 #include "sp_walk.h"
 
 #include <string.h>

@@ -32,7 +32,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "common/bytes.h"
 #include "nfc_tables.h"
 #include "platform/os.h"
 #include "text/code_point.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* folder.c - see folder.h. */
 #include "folder.h"
 
 #include <stdarg.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* folder_config.c - see folder_config.h. */
 #include "folder_config.h"
 
 #include <stdio.h>

@@ -19,7 +19,6 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "engine/added_tokens.h"
-#include "engine/pipeline.h"
 #include "engine/tokenizer.h"
 #include "platform/os.h"
 #include "text/decimal.h"

@@ -21,7 +21,6 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "engine/byte_trie.h"
-#include "engine/pipeline.h"
 #include "engine/text_engine.h"
 #include "platform/os.h"
 #include "text/code_point.h"

@@ -18,7 +18,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "engine/pipeline.h"
 #include "piece_rules.h"
 #include "sentencepiece/sp_engine.h"
 #include "sentencepiece/sp_model.h"

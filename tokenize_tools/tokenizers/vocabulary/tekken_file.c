@@ -16,7 +16,6 @@
 
 #include "byte_level.h"
 #include "common/error.h"
-#include "engine/pipeline.h"
 #include "vocabulary/hf/hf_join.h"
 #include "vocabulary_file.h"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "platform/os.h"
 
 #define SLOT_BITS 12 /* of a new table */

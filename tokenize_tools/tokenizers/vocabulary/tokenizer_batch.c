@@ -294,17 +294,6 @@ static enum tokmap_status part_encode(const struct work *work, struct library_wo
     return good || status ? status : error_set_memory(error, "token ids", chunk->made.count);
 }
 
-/* Returns the largest id of a chunk. */
-static uint64_t largest_of(const struct chunk *chunk, uint32_t width)
-{
-    uint32_t largest = 0;
-    for (size_t at = 0; at < chunk->made.count; at += width) {
-        const uint32_t id = width == 2 ? load16(chunk->made.bytes + at) : load32(chunk->made.bytes + at);
-        largest = id > largest ? id : largest;
-    }
-    return largest;
-}
-
 /* Returns true for a status about one text, which is not a failure with keep_going. */
 static bool is_of_text(enum tokmap_status status)
 {
@@ -390,7 +379,7 @@ static void work_run(void *user, uint32_t number)
             chunk_decode(work, decoder, chunk);
         } else {
             chunk_encode(work, worker, chunk);
-            largest = max64(largest, largest_of(chunk, batch->width));
+            largest = max64(largest, largest_token(chunk->made.bytes, batch->width, chunk->made.count / batch->width));
         }
     }
     os_mutex_lock(work->mutex);

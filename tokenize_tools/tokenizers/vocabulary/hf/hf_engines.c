@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* hf_engines.c - see hf_engines.h. */
 #include "hf_engines.h"
 
 #include <assert.h>
@@ -8,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/hash.h"
 #include "hf_join.h"
 #include "platform/os.h"

@@ -12,12 +12,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
-#include "engine/pipeline.h"
 #include "hf_engines.h"
 #include "hf_frame.h"
 #include "hf_join.h"

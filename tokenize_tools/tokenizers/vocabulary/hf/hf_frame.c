@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* hf_frame.c - see hf_frame.h. */
 #include "hf_frame.h"
 
 #include <assert.h>

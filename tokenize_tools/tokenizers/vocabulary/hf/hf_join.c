@@ -18,9 +18,6 @@
 #include "common/cpu.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "hf_model.h"
-#include "platform/os.h"
-#include "pretokenize/scanner.h"
 #include "text/code_point.h"
 
 static bool is_pattern(const struct hf_split *step, const char *pattern)

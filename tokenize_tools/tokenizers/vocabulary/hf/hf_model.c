@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/error.h"
 #include "platform/os.h"
 
 #define TOKEN_BYTES_MOST 65535u

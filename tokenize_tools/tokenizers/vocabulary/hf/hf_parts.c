@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "text/code_point.h"
 #include "vocabulary/vocabulary_file.h"
 
