@@ -41,11 +41,9 @@ struct training {
 
 #define TRAIN_FILES_MOST 4
 
-/* A file of a group: PREFIX and this ending. The last file of a group is always made. */
-struct train_file {
-    const char *ending;
-    bool made;
-};
+/* What follows the prefix in the names of a group. The first is only in one of has_config(), and the second is only
+ * made if there are special tokens. */
+static const char *const endings[TRAIN_FILES_MOST] = {"_config.json", ".specials.json", ".tiktoken", ".json"};
 
 struct train_files {
     char *lock; /* PREFIX.partial */
@@ -116,14 +114,19 @@ static void train_files_abort(struct train_files *files)
     free(files);
 }
 
-/* Creates the partial files and locks them. replace: existing files are replaced. count: 1 to TRAIN_FILES_MOST.
- * Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO,
- * ERROR_MEMORY. */
-static enum tokmap_status train_files_open(struct train_files **files, const char *prefix,
-                                           const struct train_file *names, uint32_t count, bool replace,
+/* Returns whether the vocabulary is PREFIX/tokenizer.json, which transformers opens with the file beside it. */
+static bool has_config(const struct train_corpus_options *options)
+{
+    return !strcmp(path_name(options->prefix), "tokenizer");
+}
+
+/* Creates the partial files and locks them. Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS,
+ * ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+static enum tokmap_status train_files_open(struct train_files **files, const struct train_corpus_options *options,
                                            struct tokmap_error *error)
 {
-    assert(prefix && count && count <= TRAIN_FILES_MOST && names[count - 1].made);
+    const char *prefix = options->prefix;
+    const uint32_t first = !has_config(options);
     *files = NULL;
     if (!*path_name(prefix) || strchr(path_name(prefix), '\n'))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
@@ -133,16 +136,17 @@ static enum tokmap_status train_files_open(struct train_files **files, const cha
     enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the output's names", sizeof *made);
     if (status)
         return status;
-    made->replace = replace;
-    made->count = count;
+    made->replace = options->replace;
+    made->count = TRAIN_FILES_MOST - first;
     made->lock = path_ended(prefix, ".partial");
     made->lock_fd = -1;
     made->group = (struct name_files){.name = prefix, .beside = true};
     bool complete = made->lock != NULL;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < made->count; i++) {
+        const char *ending = endings[first + i];
         made->fds[i] = -1;
-        made->made[i] = names[i].made;
-        made->paths[i] = path_ended(prefix, names[i].ending);
+        made->made[i] = options->settings.special_count || strcmp(ending, ".specials.json") != 0;
+        made->paths[i] = path_ended(prefix, ending);
         made->partials[i] = made->paths[i] ? path_ended(made->paths[i], ".partial") : NULL;
         complete = complete && made->partials[i];
     }
@@ -381,23 +385,6 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
     return status;
 }
 
-/* Returns whether the vocabulary is PREFIX/tokenizer.json, which transformers opens with the file beside it. */
-static bool has_config(const struct train_corpus_options *options)
-{
-    return !strcmp(path_name(options->prefix), "tokenizer");
-}
-
-static enum tokmap_status files_open(const struct train_corpus_options *options, struct train_files **files,
-                                     struct tokmap_error *error)
-{
-    const struct train_file names[TRAIN_FILES_MOST] = {{"_config.json", true},
-                                                       {".specials.json", options->settings.special_count > 0},
-                                                       {".tiktoken", true},
-                                                       {".json", true}};
-    const uint32_t first = !has_config(options);
-    return train_files_open(files, options->prefix, names + first, TRAIN_FILES_MOST - first, options->replace, error);
-}
-
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
                                 struct train_corpus_result *result, struct tokmap_error *error)
 {
@@ -410,7 +397,7 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     assert(options->vocabulary >= 256 + options->settings.special_count);
     memset(result, 0, sizeof *result);
     const uint64_t began = os_clock_ns();
-    enum tokmap_status status = files_open(options, &files, error);
+    enum tokmap_status status = train_files_open(&files, options, error);
     if (!status)
         status = count_all(&t, files, operands, count, error);
     if (!status) {
