@@ -58,19 +58,18 @@ class Trained(unittest.TestCase):
         text = os.path.join(new_folder(), "text.txt")
         with open(text, "w", encoding="utf-8") as file:
             file.write("".join(f"the whale number {i} swims past the ship, and the ship sails on\n" for i in range(200)))
-        for model, names, special in (
-                ("bpe", "<|endoftext|>,<pad>,<|im_start|>", {"eos_token": "<|endoftext|>", "pad_token": "<pad>"}),
-                ("bpe", "<|user|>", {"eos_token": None}),
-                ("unigram", "</s>,<s>,<mask>", {"eos_token": "</s>", "bos_token": "<s>", "unk_token": "<unk>",
-                                                "mask_token": "<mask>"}),
-                ("wordpiece", "[CLS],[SEP],[PAD]", {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]",
-                                                    "unk_token": "[UNK]", "eos_token": None})):
+        for names, special in (
+                ("<|endoftext|>,<pad>,<|im_start|>", {"eos_token": "<|endoftext|>", "pad_token": "<pad>"}),
+                ("<|user|>", {"eos_token": None}),
+                ("</s>,<s>,<mask>", {"eos_token": "</s>", "bos_token": "<s>", "mask_token": "<mask>"}),
+                ("[CLS],[SEP],[PAD]", {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]",
+                                       "eos_token": None})):
             folder = new_folder()
-            subprocess.run([TOKMAP, "train-tokenizer", "-q", "--model", model, "--vocab-size", "300", "--special-tokens",
-                            names, "-o", os.path.join(folder, "tokenizer"), text], check=True)
+            subprocess.run([TOKMAP, "train-tokenizer", "-q", "--vocab-size", "300", "--special-tokens", names, "-o",
+                            os.path.join(folder, "tokenizer"), text], check=True)
             theirs = AutoTokenizer.from_pretrained(folder)
             for name, value in special.items():
-                self.assertEqual(getattr(theirs, name), value, (model, name))
+                self.assertEqual(getattr(theirs, name), value, name)
             self.assertLessEqual(set(names.split(",")), set(theirs.all_special_tokens))
             with tokmap.Tokenizer(folder) as ours:
                 self.assertEqual(len(theirs), ours.vocab_size)

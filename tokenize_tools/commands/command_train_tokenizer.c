@@ -13,7 +13,6 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "text/code_point.h"
 #include "text/path.h"
 #include "text/utf8.h"
 #include "train/train_corpus.h"
@@ -22,23 +21,11 @@ static const char program[] = "tokmap train-tokenizer";
 
 #define SPECIALS_MOST 10000
 
-static const char *const model_names[] = {"bpe", "unigram", "wordpiece"}; /* by enum train_model */
-
 struct training_command {
     const struct cli_command *command;
     const char *output; /* as it was typed */
     char *prefix;
-    const char *pattern, *special_names, *required;
-    int model; /* enum train_model */
-    struct unigram_settings unigram;
-    uint64_t longest;
-    struct wordpiece_settings wordpiece;
-    bool no_bytes, no_prefix, any_scripts; /* the opposites of what the settings say */
-    struct {
-        bool pattern, min_frequency, coverage, longest;
-    } given;
-    uint32_t *required_codes;
-    uint32_t required_count;
+    const char *pattern, *special_names;
     struct corpus_arguments corpus;
     struct input_warnings warnings;
     struct skip_report skips;
@@ -66,9 +53,8 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     struct training_command *training = user;
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
-        const bool merges = training->model != TRAIN_UNIGRAM;
-        cli_progress_start(&training->progress, merges ? "merging" : "pruning", merges ? "tokens" : "pieces",
-                           merges ? training->vocabulary - training->special_count : 0, training->shown);
+        cli_progress_start(&training->progress, "merging", "tokens", training->vocabulary - training->special_count,
+                           training->shown);
         training->stage = stage;
     }
     if (stage == TRAIN_READING)
@@ -107,37 +93,25 @@ static void training_report(const struct training_command *training, const struc
     struct cli_report report;
     char remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
-    const bool merges = training->model == TRAIN_BPE, wordpiece = training->model == TRAIN_WORDPIECE;
     cli_report_begin(&report, training->json, NULL);
     report.label_width = 24;
     if (!training->json)
         cli_print("trained on %s of text in %s: wrote %s.json, %s%s\n", CLI_BYTES(result->counts.text_bytes),
                   CLI_SECONDS(training->seconds), training->prefix,
-                  training->model == TRAIN_UNIGRAM ? ".model"
-                  : wordpiece                      ? ".vocab.txt"
-                  : training->special_count        ? ".tiktoken, .specials.json"
-                                                   : ".tiktoken",
+                  training->special_count ? ".tiktoken, .specials.json" : ".tiktoken",
                   strcmp(path_name(training->prefix), standard) != 0 ? "" : ", _config.json");
     cli_member(&report, "output", cli_text(training->prefix));
-    cli_member(&report, "model", cli_text(model_names[training->model]));
-    cli_member_text_if(&report, "pattern", merges ? training->pattern : NULL);
+    cli_member(&report, "model", cli_text("bpe"));
+    cli_member(&report, "pattern", cli_text(training->pattern));
     cli_line(&report, "files", "files", result->counts.files, "");
     cli_numbers(&report, "files_skipped|records_skipped", result->counts.files_skipped, result->counts.records_skipped);
     cli_line(&report, "documents", "documents", result->counts.documents, "");
     cli_line(&report, "text_bytes", "text bytes", result->counts.text_bytes, "");
-    cli_line(&report, "pieces", merges ? "pieces" : "words", result->totals.pieces, "");
-    cli_line(&report, "different_pieces", "  distinct", result->totals.distinct,
-             merges ? "with two bytes or more" : "");
+    cli_line(&report, "pieces", "pieces", result->totals.pieces, "");
+    cli_line(&report, "different_pieces", "  distinct", result->totals.distinct, "with two bytes or more");
     cli_line(&report, "vocabulary", "vocabulary", total,
-             total == training->vocabulary      ? ""
-             : training->model == TRAIN_UNIGRAM ? "fewer than requested: the text has no other pieces"
-                                                : "fewer than requested: no pair of tokens is left to merge");
-    if (merges)
-        cli_line(&report, "merges", "  merges", result->tokens - (uint64_t)256, "");
-    else
-        cli_line(&report, "characters", "  characters", result->characters, "");
-    if (!merges)
-        cli_member(&report, "rare_characters", cli_number(result->uncovered));
+             total == training->vocabulary ? "" : "fewer than requested: no pair of tokens is left to merge");
+    cli_line(&report, "merges", "  merges", result->tokens - (uint64_t)256, "");
     cli_line(&report, NULL, training->special_count ? "  special tokens" : NULL, training->special_count, "");
     cli_report_array(&report, "special_tokens");
     for (uint32_t i = 0; i < training->special_count; i++)
@@ -145,20 +119,14 @@ static void training_report(const struct training_command *training, const struc
                    cli_bytes_text((const char *)training->specials[i].bytes, (size_t)training->specials[i].count));
     cli_report_close(&report);
     (void)snprintf(remark, sizeof remark, "%.2f bytes each", bytes_each(result));
-    if (!wordpiece) { /* its model does not cut words where they were merged */
-        cli_line(&report, "tokens", "tokens of this text", result->trained_tokens, remark);
-        cli_member(&report, "bytes_per_token", cli_real(bytes_each(result)));
-    }
-    cli_line(&report, NULL, result->uncovered ? "rare characters" : NULL, result->uncovered,
-             wordpiece                 ? "their words become [UNK]"
-             : training->unigram.bytes ? "become bytes"
-                                       : "become <unk>");
+    cli_line(&report, "tokens", "tokens of this text", result->trained_tokens, remark);
+    cli_member(&report, "bytes_per_token", cli_real(bytes_each(result)));
     if (!training->json)
-        printf("  counting took %s, %s %s\n", CLI_SECONDS(result->counting_seconds), merges ? "merging" : "learning",
+        printf("  counting took %s, merging %s\n", CLI_SECONDS(result->counting_seconds),
                CLI_SECONDS(result->learning_seconds));
     skip_report_to(&training->skips, &result->counts, &report);
     cli_member(&report, "counting_seconds", cli_real(result->counting_seconds));
-    cli_member(&report, merges ? "merging_seconds" : "learning_seconds", cli_real(result->learning_seconds));
+    cli_member(&report, "merging_seconds", cli_real(result->learning_seconds));
     cli_member(&report, "seconds", cli_real(training->seconds));
     cli_report_end(&report);
     if (!training->json)
@@ -166,24 +134,6 @@ static void training_report(const struct training_command *training, const struc
 }
 
 /* ---- arguments ---- */
-
-/* Returns whether the vocabulary may have a piece with this text whatever is learned. */
-static bool is_piece_anyway(const struct training_command *training, const struct train_text *text)
-{
-    char first[8] = "";
-    size_t length;
-    memcpy(first, text->bytes, (size_t)(text->count < 6 ? text->count : 6));
-    (void)code_point_get((const uint8_t *)first, &length);
-    if (length == text->count)
-        return true;
-    if (training->model == TRAIN_WORDPIECE) {
-        (void)code_point_get((const uint8_t *)first + 2, &length);
-        return (text->count == 5 && !memcmp(text->bytes, "[UNK]", 5)) ||
-               (text->count > 2 && !memcmp(text->bytes, "##", 2) && length == text->count - 2);
-    }
-    return (text->count == 5 && !memcmp(text->bytes, "<unk>", 5)) ||
-           (!training->no_bytes && text->count == 6 && !memcmp(text->bytes, "<0x", 3) && text->bytes[5] == '>');
-}
 
 /* Splits "A,B,C" into texts in that order. Returns 0, or prints a message and returns the exit status. */
 static int specials_split(const struct cli_command *command, struct training_command *training)
@@ -209,10 +159,7 @@ static int specials_split(const struct cli_command *command, struct training_com
         for (uint32_t i = 0; i < training->special_count; i++)
             if (training->specials[i].count == bytes && !memcmp(training->specials[i].bytes, at, bytes))
                 return cli_misused(command, "--special-tokens names '%.*s' twice", (int)bytes, at);
-        if (training->model != TRAIN_BPE && is_piece_anyway(training, &text))
-            return cli_misused(command, "--special-tokens: '%.*s' is a piece already; choose another name", (int)bytes,
-                               at);
-        uint8_t *spelled = training->model == TRAIN_BPE ? malloc(bytes) : NULL;
+        uint8_t *spelled = malloc(bytes);
         uint64_t count = 0;
         const bool single = spelled && train_decode_spelling(&text, spelled, &count) && count == 1;
         free(spelled);
@@ -283,57 +230,6 @@ static bool operand_is_no_text(const struct cli_command *command, const struct t
     return false;
 }
 
-/* Refuses options of other models, and reads those of this one. Returns 0, or prints a message and returns the exit
- * status. */
-static int model_check(const struct cli_command *command, struct training_command *training)
-{
-    struct unigram_settings *settings = &training->unigram;
-    const struct {
-        bool given;
-        const char *name;
-        int models; /* a bit for each */
-    } options[] = {{training->given.pattern, "--pattern", 1},
-                   {training->given.min_frequency, "--min-frequency", 5},
-                   {training->given.coverage, "--character-coverage", 6},
-                   {training->given.longest, "--max-piece", 2},
-                   {training->required != NULL, "--required-characters", 6},
-                   {training->no_bytes, "--no-byte-fallback", 2},
-                   {training->no_prefix, "--no-dummy-prefix", 2},
-                   {training->any_scripts, "--mixed-scripts", 2},
-                   {settings->rules.digits, "--split-digits", 2},
-                   {training->wordpiece.lower, "--lowercase", 4}};
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (options[i].given && !(options[i].models >> training->model & 1))
-            return cli_misused(command, "--model %s has no option %s; --help says which models have it",
-                               model_names[training->model], options[i].name);
-    if (training->model == TRAIN_BPE)
-        return 0;
-    if (!(settings->coverage >= 0.98 && settings->coverage <= 1))
-        return cli_misused(command, "--character-coverage must be between 0.98 and 1");
-    if (!training->longest || training->longest > UNIGRAM_LONGEST_MOST)
-        return cli_misused(command, "--max-piece must be between 1 and %d characters", UNIGRAM_LONGEST_MOST);
-    settings->longest = (uint32_t)training->longest;
-    settings->bytes = !training->no_bytes;
-    settings->rules.dummy_prefix = !training->no_prefix;
-    settings->rules.scripts = settings->rules.numbers = !training->any_scripts;
-    if (!training->required)
-        return 0;
-    const size_t bytes = strlen(training->required);
-    if (utf8_valid_prefix(training->required, bytes) != bytes)
-        return cli_misused(command, "--required-characters is not valid UTF-8");
-    training->required_codes = calloc(bytes + 1, sizeof *training->required_codes);
-    if (!training->required_codes) {
-        struct tokmap_error error;
-        (void)error_set_memory(&error, "the required characters", bytes * sizeof *training->required_codes);
-        return cli_failed(program, &error);
-    }
-    for (size_t at = 0, length; at < bytes; at += length) {
-        const uint32_t code = code_point_get((const uint8_t *)training->required + at, &length);
-        training->required_codes[training->required_count++] = code == ' ' ? TRAIN_SPACE : code;
-    }
-    return 0;
-}
-
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct training_command *training, const char **operands,
                            size_t *operand_count)
@@ -355,23 +251,13 @@ static int arguments_check(const struct cli_command *command, struct training_co
                                training->pattern, nearest);
         return cli_misused(command, "--pattern: there is no split pattern '%s'; --help lists them", training->pattern);
     }
-    int status = model_check(command, training);
-    if (!status)
-        status = specials_split(command, training);
+    const int status = specials_split(command, training);
     if (status)
         return status;
-    const bool merges = training->model == TRAIN_BPE, special = training->special_count > 0;
-    const bool few = training->no_bytes || training->model == TRAIN_WORDPIECE;
-    const uint64_t least = (merges ? 256 : few ? 2 : 258) + (uint64_t)training->special_count;
+    const uint64_t least = 256 + (uint64_t)training->special_count;
     if (training->vocabulary < least || training->vocabulary > TRAIN_TOKENS_MOST)
-        return cli_misused(command, "--vocab-size must be between %" PRIu64 " (%s%s) and %u", least,
-                           merges ? "one id per byte"
-                           : few  ? "one for what is unknown, a piece"
-                                  : "<unk>, one id per byte, a piece",
-                           !special ? ""
-                           : merges ? " and per special token"
-                                    : ", special tokens",
-                           TRAIN_TOKENS_MOST);
+        return cli_misused(command, "--vocab-size must be between %" PRIu64 " (one id per byte%s) and %u", least,
+                           training->special_count ? " and per special token" : "", TRAIN_TOKENS_MOST);
     if (!training->threads || training->threads > TRAIN_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", TRAIN_THREADS_MOST);
     if (!training->memory)
@@ -389,17 +275,12 @@ static int inputs_train(struct training_command *training, const char **operands
         .prefix = training->prefix,
         .replace = training->force,
         .threads = (uint32_t)training->threads,
-        .model = (enum train_model)training->model,
         .vocabulary = (uint32_t)training->vocabulary,
         .min_frequency = training->min_frequency,
         .memory = training->memory,
         .skip_limit = training->skips.limit,
         .other_output = skip_report_file(&training->skips),
         .settings = {training->pattern, training->specials, training->special_count},
-        .unigram = training->unigram,
-        .wordpiece = training->wordpiece,
-        .required = training->required_codes,
-        .required_count = training->required_count,
         .skipped = skipped_report,
         .progress = progress_report,
         .stop = os_is_stopped,
@@ -441,7 +322,7 @@ static int inputs_train(struct training_command *training, const char **operands
 
 static int train(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
-    static const char *const endings[] = {"json", "tiktoken", "model", "vocab.txt", NULL};
+    static const char *const endings[] = {"json", "tiktoken", NULL};
     struct training_command *training = user;
     training->command = command;
     training->skips.list = -1;
@@ -457,17 +338,15 @@ static int train(const struct cli_command *command, const char **operands, size_
     }
     skip_report_close(&training->skips, status != CLI_DONE);
     free(training->specials);
-    free(training->required_codes);
     free(training->prefix);
     return status;
 }
 
 static const struct cli_often often[] = {{"output", NULL},
                                          {"vocab-size", NULL},
-                                         {"model", NULL},
                                          {"special-tokens", NULL},
                                          {"input-format", NULL},
-                                         {"pattern", "bpe: cl100k_base (default), gpt2, o200k_base, ..."},
+                                         {"pattern", "cl100k_base (default), gpt2, o200k_base, ..."},
                                          {"include", "read only the files of folders that match GLOB"},
                                          {"field", NULL},
                                          {"on-error", NULL},
@@ -477,42 +356,20 @@ static const struct cli_often often[] = {{"output", NULL},
 int command_train_tokenizer(int argc, char **argv)
 {
     struct training_command training = {.pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
-    training.unigram.coverage = 0.9995;
-    training.longest = UNIGRAM_LONGEST;
     training.threads = os_processors() < TRAIN_THREADS_MOST ? os_processors() : TRAIN_THREADS_MOST;
     training.memory = os_memory_limit() / 4 * 3;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
-        {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX",
-         "write PREFIX.json, and PREFIX.tiktoken, PREFIX.model, or PREFIX.vocab.txt"},
+        {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX", "write PREFIX.json and PREFIX.tiktoken"},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists"},
         CLI_HEADING("Vocabulary"),
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N", "number of ids, with those of special tokens"},
-        {0, "model", CLI_CHOICE, &training.model, NULL, "MODEL", "bpe (byte-level; default), unigram, or wordpiece",
-         "bpe|unigram|wordpiece"},
         {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
          "special tokens; they get the last ids, in this order"},
-        CLI_HEADING("Models"),
-        {0, "pattern", CLI_TEXT, &training.pattern, &training.given.pattern, "NAME",
-         "bpe: how text is cut into pieces (default: cl100k_base): " SPLIT_RULES_NAMES, SPLIT_RULES_NAMES},
-        {0, "min-frequency", CLI_NUMBER, &training.min_frequency, &training.given.min_frequency, "N",
-         "bpe, wordpiece: merge only pairs that appear at least N times in the text (default: 1)"},
-        {0, "character-coverage", CLI_REAL, &training.unigram.coverage, &training.given.coverage, "SHARE",
-         "unigram, wordpiece: make pieces of the most frequent characters, until they are this share of the text "
-         "(default: 0.9995)"},
-        {0, "required-characters", CLI_TEXT, &training.required, NULL, "TEXT",
-         "unigram, wordpiece: make pieces of these characters, too"},
-        {0, "no-byte-fallback", CLI_FLAG, &training.no_bytes, NULL, NULL,
-         "unigram: rare characters become <unk>, not their bytes, and 256 more ids are pieces"},
-        {0, "no-dummy-prefix", CLI_FLAG, &training.no_prefix, NULL, NULL, "unigram: put no space before a text"},
-        {0, "max-piece", CLI_NUMBER, &training.longest, &training.given.longest, "N",
-         "unigram: most characters of a piece (default: 16)"},
-        {0, "mixed-scripts", CLI_FLAG, &training.any_scripts, NULL, NULL,
-         "unigram: a piece may have letters of several scripts, and letters beside digits and punctuation"},
-        {0, "split-digits", CLI_FLAG, &training.unigram.rules.digits, NULL, NULL,
-         "unigram: make each digit a piece of its own"},
-        {0, "lowercase", CLI_FLAG, &training.wordpiece.lower, NULL, NULL,
-         "wordpiece: letters become small and lose their accents, in training and in use"},
+        {0, "pattern", CLI_TEXT, &training.pattern, NULL, "NAME",
+         "how text is cut into pieces (default: cl100k_base): " SPLIT_RULES_NAMES, SPLIT_RULES_NAMES},
+        {0, "min-frequency", CLI_NUMBER, &training.min_frequency, NULL, "N",
+         "merge only pairs that appear at least N times in the text (default: 1)"},
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(training.corpus),
         CORPUS_OPTIONS_FILES(training.corpus),
@@ -532,8 +389,8 @@ int command_train_tokenizer(int argc, char **argv)
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
         .summary =
-            "Makes a vocabulary from text: byte-level BPE, Unigram, or WordPiece. It is written as PREFIX.json (a "
-            "tokenizer.json), and in the older form of the model.",
+            "Makes a vocabulary of byte-level BPE from text. It is written as PREFIX.json (a tokenizer.json) and "
+            "PREFIX.tiktoken (a rank file).",
         .often = often,
         .often_count = sizeof often / sizeof often[0],
         .details =
@@ -544,8 +401,7 @@ int command_train_tokenizer(int argc, char **argv)
             "Examples:\n"
             "  tokmap train-tokenizer -o vocab/tokenizer --vocab-size 32768 "
             "--special-tokens '<|endoftext|>' books/\n"
-            "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n"
-            "  tokmap train-tokenizer -o t5 --model unigram --vocab-size 32k books/\n",
+            "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
         CLI_OPTIONS(options),
         .operands = CLI_FILES,
     };

@@ -25,8 +25,6 @@ struct training {
     struct train_budget budget;
     struct train_pieces *pieces;
     struct train_corpus_result *result;
-    struct train_cutter *cutter;     /* TRAIN_UNIGRAM */
-    struct wp_characters *folded;    /* TRAIN_WORDPIECE */
     struct train_counter **counters; /* one per worker */
     uint32_t counter_count;
 };
@@ -43,11 +41,9 @@ struct training {
 
 #define TRAIN_FILES_MOST 4
 
-/* A file of a group: PREFIX and this ending. The last file of a group is always made. */
-struct train_file {
-    const char *ending;
-    bool made;
-};
+/* What follows the prefix in the names of a group. The first is only in one of has_config(), and the second is only
+ * made if there are special tokens. */
+static const char *const endings[TRAIN_FILES_MOST] = {"_config.json", ".specials.json", ".tiktoken", ".json"};
 
 struct train_files {
     char *lock; /* PREFIX.partial */
@@ -118,14 +114,19 @@ static void train_files_abort(struct train_files *files)
     free(files);
 }
 
-/* Creates the partial files and locks them. replace: existing files are replaced. count: 1 to TRAIN_FILES_MOST.
- * Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO,
- * ERROR_MEMORY. */
-static enum tokmap_status train_files_open(struct train_files **files, const char *prefix,
-                                           const struct train_file *names, uint32_t count, bool replace,
+/* Returns whether the vocabulary is PREFIX/tokenizer.json, which transformers opens with the file beside it. */
+static bool has_config(const struct train_corpus_options *options)
+{
+    return !strcmp(path_name(options->prefix), "tokenizer");
+}
+
+/* Creates the partial files and locks them. Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS,
+ * ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+static enum tokmap_status train_files_open(struct train_files **files, const struct train_corpus_options *options,
                                            struct tokmap_error *error)
 {
-    assert(prefix && count && count <= TRAIN_FILES_MOST && names[count - 1].made);
+    const char *prefix = options->prefix;
+    const uint32_t first = !has_config(options);
     *files = NULL;
     if (!*path_name(prefix) || strchr(path_name(prefix), '\n'))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
@@ -135,16 +136,17 @@ static enum tokmap_status train_files_open(struct train_files **files, const cha
     enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the output's names", sizeof *made);
     if (status)
         return status;
-    made->replace = replace;
-    made->count = count;
+    made->replace = options->replace;
+    made->count = TRAIN_FILES_MOST - first;
     made->lock = path_ended(prefix, ".partial");
     made->lock_fd = -1;
     made->group = (struct name_files){.name = prefix, .beside = true};
     bool complete = made->lock != NULL;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < made->count; i++) {
+        const char *ending = endings[first + i];
         made->fds[i] = -1;
-        made->made[i] = names[i].made;
-        made->paths[i] = path_ended(prefix, names[i].ending);
+        made->made[i] = options->settings.special_count || strcmp(ending, ".specials.json") != 0;
+        made->paths[i] = path_ended(prefix, ending);
         made->partials[i] = made->paths[i] ? path_ended(made->paths[i], ".partial") : NULL;
         complete = complete && made->partials[i];
     }
@@ -226,11 +228,7 @@ static enum tokmap_status batch_count(void *self, struct work_item *item, struct
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
-        struct train_counter *counter = t->counters[item->worker];
-        const uint8_t *text = (const uint8_t *)document->text;
-        status = t->cutter   ? train_words_count(t->cutter, counter, text, document->bytes, error)
-                 : t->folded ? wordpiece_count(t->folded, counter, text, document->bytes, error)
-                             : train_counter_text(counter, text, document->bytes, error);
+        status = train_counter_text(t->counters[item->worker], (const uint8_t *)document->text, document->bytes, error);
     }
     return status;
 }
@@ -259,14 +257,8 @@ static void reading_progress(void *user, uint64_t stored_bytes)
 static enum tokmap_status counters_make(struct training *t, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
-    const struct split_rules *rules = options->model == TRAIN_BPE ? split_rules_named(options->settings.pattern) : NULL;
+    const struct split_rules *rules = split_rules_named(options->settings.pattern);
     enum tokmap_status status = train_pieces_new(&t->pieces, &t->budget, error);
-    if (!status && options->model == TRAIN_UNIGRAM)
-        status = train_cutter_new(&t->cutter, &options->unigram.rules, &t->budget, error);
-    if (!status && options->model == TRAIN_WORDPIECE) {
-        const bool lower = options->wordpiece.lower;
-        status = wp_characters_new(&t->folded, (struct wp_rules){true, true, lower, lower}, error);
-    }
     t->counters = calloc(options->threads, sizeof(struct train_counter *));
     if (!status && !t->counters)
         status = error_set_memory(error, "the threads", options->threads * sizeof(struct train_counter *));
@@ -290,13 +282,6 @@ static enum tokmap_status accounts_check(const struct training *t, struct tokmap
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no text; name inputs that contain text");
     return TOKMAP_OK;
-}
-
-uint32_t train_ids_least(const struct train_corpus_options *options)
-{
-    return options->model == TRAIN_BPE       ? 256 + options->settings.special_count
-           : options->model == TRAIN_UNIGRAM ? unigram_write_others(&options->unigram, &options->settings)
-                                             : 1 + options->settings.special_count;
 }
 
 static void learning_progress(void *user, uint64_t tokens)
@@ -341,21 +326,16 @@ static void forbidden_free(struct train_options *options)
     free((void *)(uintptr_t)options->forbidden);
 }
 
-static struct train_options merging_of(const struct train_corpus_options *options)
-{
-    return (struct train_options){.tokens = options->vocabulary - options->settings.special_count,
-                                  .min_frequency = options->min_frequency,
-                                  .progress = learning_progress,
-                                  .stop = asked_to_stop,
-                                  .user = (void *)(uintptr_t)options};
-}
-
-/* Learns byte-level BPE, and makes the contents of its files. */
+/* Learns the vocabulary, and makes the contents of its files. */
 static enum tokmap_status merges_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
     struct train_vocabulary vocabulary = {0};
-    struct train_options merging = merging_of(options);
+    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
+                                    .min_frequency = options->min_frequency,
+                                    .progress = learning_progress,
+                                    .stop = asked_to_stop,
+                                    .user = (void *)(uintptr_t)options};
     enum tokmap_status status = forbidden_make(&options->settings, &merging, error);
     if (!status)
         status = train_merges(&vocabulary, t->pieces, &t->budget, &merging, error);
@@ -367,86 +347,6 @@ static enum tokmap_status merges_learn(struct training *t, struct growing *conte
     train_write(contents, &vocabulary, &options->settings);
     train_vocabulary_free(&vocabulary);
     return TOKMAP_OK;
-}
-
-/* Chooses the characters. others: how many other ids there are at least. */
-static enum tokmap_status characters_choose(struct training *t, struct train_characters *characters, uint32_t others,
-                                            struct tokmap_error *error)
-{
-    const struct train_corpus_options *options = t->options;
-    const enum tokmap_status status =
-        train_characters_choose(characters, t->pieces, options->unigram.coverage, options->required,
-                                options->required_count, &t->budget, error);
-    const uint64_t least = (uint64_t)characters->count + others;
-    t->result->characters = characters->count;
-    t->result->uncovered = characters->uncovered;
-    if (status)
-        return status;
-    if (!characters->count)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs have no character that can be a piece; name inputs that contain text");
-    if (least > options->vocabulary)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the vocabulary is too small for the %" PRIu32 " characters that are %.10g of the text; raise "
-                         "--vocab-size to %" PRIu64 " or more, or lower --character-coverage",
-                         characters->count, options->unigram.coverage, least);
-    return TOKMAP_OK;
-}
-
-/* Learns a Unigram vocabulary, and makes the contents of its files. */
-static enum tokmap_status unigram_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
-{
-    const struct train_corpus_options *options = t->options;
-    const uint32_t others = train_ids_least(options);
-    struct unigram_vocabulary vocabulary = {0};
-    struct train_characters characters = {0};
-    struct unigram_words words = {0};
-    struct unigram_options unigram = {.pieces = options->vocabulary - others,
-                                      .longest = options->unigram.longest,
-                                      .threads = options->threads,
-                                      .progress = learning_progress,
-                                      .stop = asked_to_stop,
-                                      .user = (void *)(uintptr_t)options};
-    struct train_text *forbidden = unigram_write_forbidden(&options->settings, &unigram.forbidden_count);
-    unigram.forbidden = forbidden;
-    enum tokmap_status status = forbidden
-                                    ? characters_choose(t, &characters, others, error)
-                                    : error_set_memory(error, "the special tokens", options->settings.special_count);
-    if (!status)
-        status = unigram_words_make(&words, t->pieces, &characters, &t->budget, error);
-    if (!status)
-        status = train_unigram(&vocabulary, &words, &t->budget, &unigram, error);
-    if (!status) {
-        t->result->tokens = vocabulary.count + others - options->settings.special_count;
-        t->result->trained_tokens =
-            vocabulary.tokens + (options->unigram.bytes ? characters.uncovered_bytes : characters.uncovered);
-        unigram_write(contents, &vocabulary, &options->unigram, &options->settings);
-        unigram_vocabulary_free(&vocabulary);
-    }
-    free(forbidden);
-    unigram_words_free(&words, &t->budget);
-    train_characters_free(&characters, &t->budget);
-    return status;
-}
-
-/* Learns a WordPiece vocabulary, and makes the contents of its files. */
-static enum tokmap_status wordpiece_learn(struct training *t, struct growing *contents, struct tokmap_error *error)
-{
-    const struct train_corpus_options *options = t->options;
-    struct wordpiece_vocabulary vocabulary = {0};
-    struct train_characters characters = {0};
-    struct train_options merging = merging_of(options);
-    enum tokmap_status status = characters_choose(t, &characters, train_ids_least(options), error);
-    if (!status)
-        status = wordpiece_train(&vocabulary, t->pieces, &characters, &options->settings, &t->budget, &merging, error);
-    if (!status) {
-        t->result->tokens = vocabulary.merged.count + 1;
-        t->result->trained_tokens = vocabulary.merged.trained_tokens;
-        wordpiece_write(contents, &vocabulary, &options->wordpiece, &options->settings);
-    }
-    wordpiece_vocabulary_free(&vocabulary);
-    train_characters_free(&characters, &t->budget);
-    return status;
 }
 
 static enum tokmap_status count_all(struct training *t, const struct train_files *files, const char *const *operands,
@@ -481,49 +381,23 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
     for (uint32_t i = 0; i < t->counter_count; i++)
         train_counter_free(t->counters[i]);
     free(t->counters);
-    train_cutter_free(t->cutter, &t->budget);
-    wp_characters_free(t->folded);
     ordered_workers_free(t->workers);
     return status;
 }
 
-/* Returns whether the vocabulary is PREFIX/tokenizer.json, which transformers opens with the file beside it. */
-static bool has_config(const struct train_corpus_options *options)
-{
-    return !strcmp(path_name(options->prefix), "tokenizer");
-}
-
-static enum tokmap_status files_open(const struct train_corpus_options *options, struct train_files **files,
-                                     struct tokmap_error *error)
-{
-    const struct train_file of[][TRAIN_WRITE_FILES] = {
-        [TRAIN_BPE] = {{".specials.json", options->settings.special_count > 0}, {".tiktoken", true}, {".json", true}},
-        [TRAIN_UNIGRAM] = {{".model", true}, {".json", true}},
-        [TRAIN_WORDPIECE] = {{".vocab.txt", true}, {".json", true}}};
-    struct train_file names[TRAIN_FILES_MOST] = {{"_config.json", true}};
-    uint32_t count = has_config(options);
-    for (uint32_t i = 0; i < TRAIN_WRITE_FILES && of[options->model][i].ending; i++)
-        names[count++] = of[options->model][i];
-    return train_files_open(files, options->prefix, names, count, options->replace, error);
-}
-
-static enum tokmap_status (*const learners[])(struct training *, struct growing *, struct tokmap_error *) = {
-    [TRAIN_BPE] = merges_learn, [TRAIN_UNIGRAM] = unigram_learn, [TRAIN_WORDPIECE] = wordpiece_learn};
-
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
                                 struct train_corpus_result *result, struct tokmap_error *error)
 {
-    static const char *const unknown[] = {[TRAIN_UNIGRAM] = "<unk>", [TRAIN_WORDPIECE] = "[UNK]"};
     struct tokmap_error unused;
     struct training t = {.options = options, .result = result};
     struct growing contents[TRAIN_FILES_MOST] = {{NULL, 0, 0, false}};
     struct train_files *files = NULL;
     error = error ? error : &unused;
     assert(options->threads && options->threads <= TRAIN_THREADS_MOST);
-    assert(options->vocabulary >= train_ids_least(options));
+    assert(options->vocabulary >= 256 + options->settings.special_count);
     memset(result, 0, sizeof *result);
     const uint64_t began = os_clock_ns();
-    enum tokmap_status status = files_open(options, &files, error);
+    enum tokmap_status status = train_files_open(&files, options, error);
     if (!status)
         status = count_all(&t, files, operands, count, error);
     if (!status) {
@@ -532,9 +406,9 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     }
     const uint64_t counted = os_clock_ns();
     if (!status)
-        status = learners[options->model](&t, contents + has_config(options), error);
+        status = merges_learn(&t, contents + has_config(options), error);
     if (!status && has_config(options))
-        train_write_config(contents, unknown[options->model], &options->settings);
+        train_write_config(contents, &options->settings);
     result->counting_seconds = (double)(counted - began) * 1e-9;
     result->learning_seconds = (double)(os_clock_ns() - counted) * 1e-9;
     if (!status)

@@ -2,8 +2,8 @@
 /*
  * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
  * pieces are counted in parallel, and issues are reported in the order of the input, as in packing
- * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h, train_unigram.h, wordpiece_train.h)
- * and its files are written (train_write.h).
+ * (encode/ordered_workers.h). Then the vocabulary is made of them (train_merges.h) and its files are written
+ * (train_write.h).
  */
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
@@ -11,24 +11,17 @@
 #include "corpus/corpus.h"
 #include "encode/ordered_workers.h"
 #include "train_write.h"
-#include "wordpiece_train.h"
 
 enum train_stage { TRAIN_READING, TRAIN_LEARNING };
-enum train_model { TRAIN_BPE, TRAIN_UNIGRAM, TRAIN_WORDPIECE };
 
 struct train_corpus_options {
-    const char *prefix; /* of the output files */
-    bool replace;       /* existing files are replaced */
-    uint32_t threads;   /* 1 to TRAIN_THREADS_MOST; with 1, everything runs in the caller's thread */
-    enum train_model model;
-    uint32_t vocabulary;    /* wanted number of ids, with special tokens: more than train_ids_least() */
-    uint64_t min_frequency; /* TRAIN_BPE, TRAIN_WORDPIECE: pairs that are less frequent never merge */
+    const char *prefix;     /* of the output files */
+    bool replace;           /* existing files are replaced */
+    uint32_t threads;       /* 1 to TRAIN_THREADS_MOST; with 1, everything runs in the caller's thread */
+    uint32_t vocabulary;    /* wanted number of ids, with special tokens: 256 + settings.special_count or more */
+    uint64_t min_frequency; /* pairs that are less frequent never merge */
     uint64_t memory;        /* limit for the pieces and what is learned from them, in bytes */
     struct train_settings settings;
-    struct unigram_settings unigram;     /* TRAIN_UNIGRAM; `coverage`: TRAIN_WORDPIECE, too */
-    struct wordpiece_settings wordpiece; /* TRAIN_WORDPIECE */
-    const uint32_t *required; /* TRAIN_UNIGRAM, TRAIN_WORDPIECE: characters that are pieces even if they are rare */
-    uint32_t required_count;
     struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
     const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
     struct corpus_options corpus; /* cut_anywhere, batch_bytes, before_large, stop and user are overwritten */
@@ -48,15 +41,10 @@ struct train_corpus_result {
     struct train_totals totals;
     uint32_t tokens;         /* size of the vocabulary without special tokens */
     uint64_t trained_tokens; /* number of tokens of the text, encoded with this vocabulary */
-    uint32_t characters;     /* different ones that are pieces; TRAIN_BPE: 0 */
-    uint64_t uncovered;      /* characters of the text that are not pieces, with repetitions; TRAIN_BPE: 0 */
     double counting_seconds, learning_seconds;
 };
 
 #define TRAIN_THREADS_MOST 256
-
-/* Returns the least number of ids of a vocabulary of this model with these settings, without characters. */
-uint32_t train_ids_least(const struct train_corpus_options *options);
 
 /* Trains on the operands (see inputs/inputs.h). After an error, no partial file is left; existing files are unchanged
  * unless the error occurred while files were renamed. Statuses: those of pack_run(). */

@@ -105,7 +105,6 @@ struct trainer {
     uint64_t segment_count;
     bool too_many; /* more segments than the lists can name */
 
-    uint64_t placed; /* tokens of the text before merging, if there is an alphabet */
     uint32_t byte_ids[256];
     uint32_t *lengths; /* of tokens, by id */
     uint64_t bytes_used, bytes_room;
@@ -159,12 +158,11 @@ static enum tokmap_status too_large(struct tokmap_error *error)
                      "the text has more than 2^32 distinct pieces; train on a part of it");
 }
 
-/* Allocates zeroed memory, which stays reserved in the budget until the trainer is freed or releases it. */
-static enum tokmap_status trainer_allocate(struct trainer *t, void **into, uint64_t count, uint64_t each,
-                                           struct tokmap_error *error)
+/* Adds bytes to those that stay reserved in the budget until the trainer is freed or releases them. */
+static enum tokmap_status trainer_reserve(struct trainer *t, uint64_t bytes, struct tokmap_error *error)
 {
-    const enum tokmap_status status = train_take(t->budget, into, count, each, error);
-    t->reserved += status ? 0 : count * each;
+    const enum tokmap_status status = train_budget_reserve(t->budget, bytes, error);
+    t->reserved += status ? 0 : bytes;
     return status;
 }
 
@@ -176,15 +174,41 @@ static void trainer_release(struct trainer *t, uint64_t bytes)
     train_budget_release(t->budget, bytes);
 }
 
+/* Allocates zeroed memory, which is reserved. *into is NULL after a failure. */
+static enum tokmap_status trainer_allocate(struct trainer *t, void **into, uint64_t count, uint64_t each,
+                                           struct tokmap_error *error)
+{
+    uint64_t bytes;
+    *into = NULL;
+    if (mul_overflows(count, each, &bytes) || bytes > SIZE_MAX / 2)
+        return error_set_memory(error, "training", UINT64_MAX);
+    const enum tokmap_status status = trainer_reserve(t, bytes, error);
+    if (status)
+        return status;
+    *into = calloc(count ? (size_t)count : 1, (size_t)each);
+    if (*into)
+        return TOKMAP_OK;
+    trainer_release(t, bytes);
+    return error_set_memory(error, "training", bytes);
+}
+
 /* Doubles an array with room for *room elements, all of which are in use. */
 static enum tokmap_status trainer_grow(struct trainer *t, void **array, uint64_t *room, uint64_t each,
                                        struct tokmap_error *error)
 {
-    const uint64_t wanted = *room ? *room * 2 : 1024;
-    const enum tokmap_status status = train_grow(t->budget, array, *room, wanted, each, error);
-    t->reserved += status ? 0 : (wanted - *room) * each;
-    *room = status ? *room : wanted;
-    return status;
+    const uint64_t wanted = *room ? *room * 2 : 1024, more = (wanted - *room) * each;
+    assert(wanted < UINT64_MAX / 2 / each);
+    const enum tokmap_status status = trainer_reserve(t, more, error);
+    if (status)
+        return status;
+    void *grown = realloc(*array, (size_t)(wanted * each));
+    if (!grown) {
+        trainer_release(t, more);
+        return error_set_memory(error, "training", wanted * each);
+    }
+    *array = grown;
+    *room = wanted;
+    return TOKMAP_OK;
 }
 
 /* Allocates a list of `count` segments. It lives until the trainer is freed. */
@@ -326,32 +350,7 @@ static void pair_reduce(struct trainer *t, uint32_t left, uint32_t right, uint64
 
 /* ---- slots ---- */
 
-/* Writes the tokens of a piece, according to the alphabet, to the slots from `at` on. */
-static void tokens_put(struct trainer *t, const uint8_t *bytes, uint64_t count, uint64_t times)
-{
-    const struct train_alphabet *alphabet = t->options->alphabet;
-    uint32_t *slots = t->slots + t->slot_count;
-    if (!alphabet) {
-        for (uint64_t i = 0; i < count; i++)
-            slots[i] = t->byte_ids[bytes[i]];
-        return;
-    }
-    for (uint64_t at = 0; at < count;) {
-        uint32_t token_bytes;
-        const uint32_t id = alphabet->token_at(alphabet->user, bytes, at, &token_bytes);
-        assert(token_bytes && token_bytes <= count - at);
-        for (uint32_t i = 0; i < token_bytes; i++)
-            slots[at + i] = id == TRAIN_NO_TOKEN ? BORDER : INSIDE;
-        if (id != TRAIN_NO_TOKEN) {
-            slots[at + token_bytes - 1] = id | LAST;
-            slots[at] = id;
-            t->placed += times;
-        }
-        at += token_bytes;
-    }
-}
-
-/* Appends a piece to the slots, with its segments. */
+/* Appends a piece to the slots, a token for each byte, with its segments. */
 static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
     struct trainer *t = user;
@@ -365,7 +364,8 @@ static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t
         }
         t->segments[t->segment_count++] = (struct segment){t->slot_count + at, times};
     }
-    tokens_put(t, bytes, count, times);
+    for (uint64_t i = 0; i < count; i++)
+        t->slots[t->slot_count + i] = t->byte_ids[bytes[i]];
     t->slots[t->slot_count + count] = BORDER;
     t->slot_count += count + 1;
 }
@@ -400,90 +400,66 @@ static enum tokmap_status look_at_stop(const struct trainer *t, struct tokmap_er
                : TOKMAP_OK;
 }
 
-/* Counts a place of a pair of initial tokens, and the segments that its list will have. */
-static enum tokmap_status first_count(struct trainer *t, uint32_t left, uint32_t right, uint32_t segment,
-                                      struct tokmap_error *error)
-{
-    struct pair *pair = pair_find(t, left, right);
-    if (!pair->segment_count) {
-        const uint64_t slots = t->pair_bits;
-        const enum tokmap_status status = pairs_reserve(t, error);
-        if (status)
-            return status;
-        if (slots != t->pair_bits)
-            pair = pair_find(t, left, right);
-        *pair = (struct pair){left, right, 0, 1, segment, NULL};
-        t->pair_count++;
-    } else if (pair->segment != segment) {
-        pair->segment = segment;
-        pair->segment_count++;
-    }
-    pair->count += t->segments[segment].times;
-    return TOKMAP_OK;
-}
+/* The pairs of bytes, by left << 8 | right. */
+struct byte_pairs {
+    uint64_t counts[65536];
+    uint64_t ends[65536];   /* lengths of lists of segments, then where each list begins, then where it ends */
+    uint32_t latest[65536]; /* the segment in which the pair was seen last, plus 1 */
+};
 
-/* Adds a place to the pair's list, if it is the first one in its segment. */
-static void first_list(struct trainer *t, uint32_t left, uint32_t right, uint32_t segment)
-{
-    struct pair *pair = pair_find(t, left, right);
-    if (pair->segment == segment)
-        return;
-    pair->segment = segment;
-    *(uint32_t *)(uintptr_t)pair->segments++ = segment;
-}
-
-/* Visits all pairs of initial tokens: counts them, or makes their lists. */
-static enum tokmap_status first_pass(struct trainer *t, bool lists, struct tokmap_error *error)
+/* Visits all pairs of bytes: counts them and the lengths of their lists, or fills the lists if they are not NULL. */
+static enum tokmap_status first_pass(struct trainer *t, struct byte_pairs *pairs, uint32_t *lists,
+                                     struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    memset(pairs->latest, 0, sizeof pairs->latest);
     for (uint64_t s = 0; s < t->segment_count && !status; s++) {
         const uint64_t end = t->segments[s + 1].begin;
         if ((s + 1) % SEGMENTS_A_LOOK == 0)
             status = look_at_stop(t, error);
-        for (uint64_t i = t->segments[s].begin; i < end && !status; i++) {
-            if (t->slots[i] >= LAST)
-                continue; /* a border, or the rest of a token */
-            const uint32_t left = t->slots[i], right = t->slots[i + t->lengths[left]];
-            if (right == BORDER)
+        for (uint64_t i = t->segments[s].begin; i < end; i++) {
+            if (t->slots[i] == BORDER || t->slots[i + 1] == BORDER)
                 continue;
+            const uint32_t p = t->slots[i] << 8 | t->slots[i + 1];
+            if (!lists)
+                pairs->counts[p] += t->segments[s].times;
+            if (pairs->latest[p] == (uint32_t)s + 1)
+                continue;
+            pairs->latest[p] = (uint32_t)s + 1;
             if (lists)
-                first_list(t, left, right, (uint32_t)s);
-            else
-                status = first_count(t, left, right, (uint32_t)s, error);
+                lists[pairs->ends[p]] = (uint32_t)s;
+            pairs->ends[p]++;
         }
     }
     return status;
 }
 
-/* Adds all pairs of initial tokens. The first pass counts pairs and lengths of lists, and the second one fills the
- * lists. */
+/* Adds all pairs of bytes. The first pass counts pairs and lengths of lists, and the second one fills the lists. */
 static enum tokmap_status first_pairs_add(struct trainer *t, struct tokmap_error *error)
 {
     uint64_t total = 0;
     uint32_t *lists = NULL;
-    enum tokmap_status status = first_pass(t, false, error);
-    const uint64_t slots = (uint64_t)1 << t->pair_bits;
-    for (uint64_t p = 0; p < slots && !status; p++)
-        total += t->pairs[p].segment_count;
-    if (!status)
-        status = list_new(t, total, &lists, error);
-    for (uint64_t p = 0; p < slots && !status; p++) {
-        struct pair *pair = &t->pairs[p];
-        if (!pair->segment_count)
-            continue;
-        pair->segments = lists;
-        lists += pair->segment_count;
-        pair->segment = UINT32_MAX; /* no segment */
-        if (pair->count >= t->options->min_frequency)
-            status = queue_add(t, (struct queued){pair->count, pair->left, pair->right}, error);
+    struct byte_pairs *pairs = NULL;
+    enum tokmap_status status = trainer_allocate(t, (void **)&pairs, 1, sizeof *pairs, error);
+    if (status)
+        return status;
+    status = first_pass(t, pairs, NULL, error);
+    for (uint32_t p = 0; p < 65536; p++) {
+        const uint64_t length = pairs->ends[p];
+        pairs->ends[p] = total;
+        total += length;
     }
     if (!status)
-        status = first_pass(t, true, error);
-    for (uint64_t p = 0; p < slots && !status; p++)
-        if (t->pairs[p].segment_count) {
-            t->pairs[p].segments -= t->pairs[p].segment_count; /* they were moved to the end */
-            t->pairs[p].segment = t->pairs[p].segments[0];
-        }
+        status = list_new(t, total, &lists, error);
+    if (!status)
+        status = first_pass(t, pairs, lists, error);
+    for (uint32_t p = 0; p < 65536 && !status; p++) {
+        const uint64_t begin = p ? pairs->ends[p - 1] : 0, end = pairs->ends[p];
+        if (end > begin)
+            status = pair_add(t, p >> 8, p & 255, pairs->counts[p], lists + begin, end - begin, error);
+    }
+    free(pairs);
+    trainer_release(t, sizeof *pairs);
     return status;
 }
 
@@ -616,7 +592,7 @@ static enum tokmap_status token_add(struct trainer *t, const struct bpe_merge *m
     t->offsets[merge->result] = t->bytes_used;
     t->lengths[merge->result] = (uint32_t)(left + right);
     t->bytes_used += left + right;
-    v->merges[merge->result - v->initial] = *merge;
+    v->merges[merge->result - 256] = *merge;
     v->count = merge->result + 1;
     return TOKMAP_OK;
 }
@@ -699,18 +675,16 @@ static enum tokmap_status trainer_make(struct trainer *t, struct tokmap_error *e
 {
     struct train_vocabulary *v = t->vocabulary;
     const uint64_t tokens = t->options->tokens;
-    const struct train_alphabet *alphabet = t->options->alphabet;
     t->key = table_key_new();
     t->pair_bits = 17;
-    v->initial = alphabet ? alphabet->count : 256;
-    t->bytes_room = 4096 + 4 * (uint64_t)v->initial;
+    t->bytes_room = 4096;
     enum tokmap_status status = trainer_allocate(t, (void **)&t->lengths, tokens, sizeof *t->lengths, error);
     if (!status)
         status = trainer_allocate(t, (void **)&t->offsets, tokens, sizeof *t->offsets, error);
     if (!status)
         status = trainer_allocate(t, (void **)&v->bytes, t->bytes_room, 1, error);
     if (!status)
-        status = trainer_allocate(t, (void **)&v->merges, tokens - v->initial, sizeof *v->merges, error);
+        status = trainer_allocate(t, (void **)&v->merges, tokens - 256, sizeof *v->merges, error);
     if (!status)
         status = trainer_allocate(t, (void **)&t->pairs, (uint64_t)1 << t->pair_bits, sizeof *t->pairs, error);
     if (!status)
@@ -719,16 +693,12 @@ static enum tokmap_status trainer_make(struct trainer *t, struct tokmap_error *e
         status = side_make(t, &t->right, error);
     if (status)
         return status;
-    for (uint32_t id = 0; id < v->initial; id++) {
-        const uint8_t byte = alphabet ? 0 : train_byte_of(id);
-        const struct train_text text = alphabet ? alphabet->tokens[id] : (struct train_text){&byte, 1};
-        assert(text.count && text.count <= 4);
-        memcpy(v->bytes + t->bytes_used, text.bytes, (size_t)text.count);
-        t->offsets[id] = t->bytes_used;
-        t->lengths[id] = (uint32_t)text.count;
-        t->bytes_used += text.count;
+    for (uint32_t id = 0; id < 256; id++) {
+        v->bytes[id] = train_byte_of(id);
+        t->offsets[id] = id;
+        t->lengths[id] = 1;
     }
-    v->count = v->initial;
+    t->bytes_used = v->count = 256;
     return TOKMAP_OK;
 }
 
@@ -761,8 +731,7 @@ enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct trai
 {
     struct trainer t = {.options = options, .budget = budget, .vocabulary = vocabulary};
     struct train_totals totals;
-    assert(options->tokens >= (options->alphabet ? options->alphabet->count : 256));
-    assert(options->tokens <= TRAIN_TOKENS_MOST);
+    assert(options->tokens >= 256 && options->tokens <= TRAIN_TOKENS_MOST);
     assert(options->forbidden || !options->forbidden_count);
     memset(vocabulary, 0, sizeof *vocabulary);
     train_pieces_totals(pieces, &totals);
@@ -780,7 +749,7 @@ enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct trai
     }
     for (uint32_t id = 0; id < vocabulary->count && !status; id++)
         vocabulary->tokens[id] = (struct train_text){vocabulary->bytes + t.offsets[id], t.lengths[id]};
-    vocabulary->trained_tokens = (options->alphabet ? t.placed : totals.text) - t.merged;
+    vocabulary->trained_tokens = totals.text - t.merged;
     trainer_free(&t);
     if (status)
         train_vocabulary_free(vocabulary);

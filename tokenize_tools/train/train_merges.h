@@ -22,23 +22,10 @@ struct train_text {
     uint64_t count;
 };
 
-/* The tokens that merging begins with, if they are not the bytes. Any two tokens may merge, and the text of the result
- * is both texts. */
-struct train_alphabet {
-    uint32_t count;
-    const struct train_text *tokens; /* their texts in pieces, by id */
-    /* Returns the id of the token that begins at this byte of a piece, or TRAIN_NO_TOKEN, and sets *count to its bytes,
-     * or to how many bytes are passed over. Nothing merges across them. */
-    uint32_t (*token_at)(const void *user, const uint8_t *piece, uint64_t at, uint32_t *count);
-    const void *user;
-};
-#define TRAIN_NO_TOKEN UINT32_MAX
-
 struct train_options {
-    uint32_t tokens; /* the wanted size of the vocabulary, at least that of the alphabet, at most TRAIN_TOKENS_MOST */
-    const struct train_alphabet *alphabet; /* NULL: the 256 bytes */
-    uint64_t min_frequency;                /* pairs that are less frequent never merge */
-    const struct train_text *forbidden;    /* the bytes of tokens that must not be made */
+    uint32_t tokens;                    /* the wanted size of the vocabulary, 256 to TRAIN_TOKENS_MOST */
+    uint64_t min_frequency;             /* pairs that are less frequent never merge */
+    const struct train_text *forbidden; /* the bytes of tokens that must not be made */
     uint32_t forbidden_count;
     void (*progress)(void *user, uint64_t tokens); /* called before each merge with the size so far; may be NULL */
     bool (*stop)(void *user);                      /* called before each merge: true ends the work; may be NULL */
@@ -48,9 +35,8 @@ struct train_options {
 
 struct train_vocabulary {
     uint32_t count;            /* of tokens; less than was asked for if no pair is left */
-    uint32_t initial;          /* those that no merge makes; they are the first ones */
     struct train_text *tokens; /* `count` of them, by id */
-    struct bpe_merge *merges;  /* count - initial of them, in the order in which they were made */
+    struct bpe_merge *merges;  /* count - 256 of them, in the order in which they were made */
     uint8_t *bytes;            /* `tokens` points into this */
     uint64_t trained_tokens;   /* number of tokens of the text, encoded with this vocabulary */
 };

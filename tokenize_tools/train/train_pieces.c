@@ -359,8 +359,6 @@ void train_pieces_totals(const struct train_pieces *pieces, struct train_totals 
 static void table_each(const struct piece_table *table,
                        void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
 {
-    if (!table->shorts)
-        return;
     for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++) {
         const struct short_piece *piece = &table->shorts[i];
         if (piece->times)
@@ -371,13 +369,6 @@ static void table_each(const struct piece_table *table,
         if (piece->times)
             each(user, table->text + piece->offset, piece->bytes, piece->times);
     }
-}
-
-void train_pieces_each(const struct train_pieces *pieces,
-                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user)
-{
-    for (uint32_t s = 0; s < SHARDS; s++)
-        table_each(&pieces->shards[s].table, each, user);
 }
 
 void train_pieces_drain(struct train_pieces *pieces,
@@ -407,8 +398,7 @@ enum tokmap_status train_counter_new(struct train_counter **counter, struct trai
         return error_set_memory(error, "a thread's table of pieces", LOCAL_TEXT);
     }
     made->pieces = pieces;
-    if (rules)
-        scanner_init(&made->scanner, rules, cpu_variant_best());
+    scanner_init(&made->scanner, rules, cpu_variant_best());
     const enum tokmap_status status = train_budget_reserve(pieces->budget, table_bytes(&made->table), error);
     if (status) {
         table_free(&made->table);
@@ -527,7 +517,7 @@ static inline struct bpe_key key_at(const uint8_t *bytes, uint64_t count, uint64
     return (struct bpe_key){load64(bytes) & low, (load64(bytes + 8) & high) | count << 56};
 }
 
-/* Counts a piece of one byte or more, of which `readable` bytes can be read. */
+/* Counts a piece, of which `readable` bytes can be read. */
 static inline enum tokmap_status count_piece(struct train_counter *counter, const uint8_t *piece, uint64_t bytes,
                                              uint64_t readable, struct tokmap_error *error)
 {
@@ -542,18 +532,6 @@ static inline enum tokmap_status count_piece(struct train_counter *counter, cons
     const struct bpe_key key = key_at(piece, bytes, readable);
     short_add(table, key, short_hash(table, key), 1);
     return TOKMAP_OK;
-}
-
-enum tokmap_status train_counter_piece(struct train_counter *counter, const uint8_t *piece, uint64_t bytes,
-                                       uint64_t readable, struct tokmap_error *error)
-{
-    counter->seen++;
-    return count_piece(counter, piece, bytes, readable, error);
-}
-
-void train_counter_read(struct train_counter *counter, uint64_t bytes)
-{
-    counter->text += bytes;
 }
 
 enum tokmap_status train_counter_text(struct train_counter *counter, const uint8_t *text, uint64_t count,
@@ -585,49 +563,4 @@ enum tokmap_status train_counter_text(struct train_counter *counter, const uint8
         at += done;
     }
     return status;
-}
-
-/* ---- memory ---- */
-
-enum tokmap_status train_take(struct train_budget *budget, void **into, uint64_t count, uint64_t each,
-                              struct tokmap_error *error)
-{
-    uint64_t bytes;
-    *into = NULL;
-    if (mul_overflows(count, each, &bytes) || bytes > SIZE_MAX / 2)
-        return error_set_memory(error, "training", UINT64_MAX);
-    const enum tokmap_status status = train_budget_reserve(budget, bytes, error);
-    if (status)
-        return status;
-    *into = calloc(count ? (size_t)count : 1, (size_t)each);
-    if (*into)
-        return TOKMAP_OK;
-    train_budget_release(budget, bytes);
-    return error_set_memory(error, "training", bytes);
-}
-
-void train_give(struct train_budget *budget, void *memory, uint64_t count, uint64_t each)
-{
-    if (memory)
-        train_budget_release(budget, count * each);
-    free(memory);
-}
-
-enum tokmap_status train_grow(struct train_budget *budget, void **memory, uint64_t count, uint64_t wanted,
-                              uint64_t each, struct tokmap_error *error)
-{
-    uint64_t bytes;
-    if (mul_overflows(wanted, each, &bytes) || bytes > SIZE_MAX / 2)
-        return error_set_memory(error, "training", UINT64_MAX);
-    const uint64_t more = bytes - count * each;
-    const enum tokmap_status status = train_budget_reserve(budget, more, error);
-    if (status)
-        return status;
-    void *grown = realloc(*memory, (size_t)bytes);
-    if (!grown) {
-        train_budget_release(budget, more);
-        return error_set_memory(error, "training", bytes);
-    }
-    *memory = grown;
-    return TOKMAP_OK;
 }

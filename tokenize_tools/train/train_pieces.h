@@ -23,16 +23,6 @@ enum tokmap_status train_budget_reserve(struct train_budget *budget, uint64_t by
 /* Subtracts bytes that were reserved before. */
 void train_budget_release(struct train_budget *budget, uint64_t bytes);
 
-/* Allocates zeroed memory of count * each bytes, which stay reserved until train_give(). *into is NULL after a failure.
- * Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status train_take(struct train_budget *budget, void **into, uint64_t count, uint64_t each,
-                              struct tokmap_error *error);
-/* Frees what train_take() has allocated with the same numbers. Accepts NULL. */
-void train_give(struct train_budget *budget, void *memory, uint64_t count, uint64_t each);
-/* Makes the memory larger; what is added is not zeroed. Statuses: as above; the memory stays as it was on failure. */
-enum tokmap_status train_grow(struct train_budget *budget, void **memory, uint64_t count, uint64_t wanted,
-                              uint64_t each, struct tokmap_error *error);
-
 /* ---- shared by all threads ---- */
 
 struct train_pieces;
@@ -51,13 +41,8 @@ struct train_totals {
 /* Computes the totals. All counters must be finished. */
 void train_pieces_totals(const struct train_pieces *pieces, struct train_totals *totals);
 
-/* Calls `each` for every distinct piece, in no defined order. `bytes` is valid during the call. All counters must be
- * finished. */
-void train_pieces_each(const struct train_pieces *pieces,
-                       void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
-
-/* Does the same, and frees the table's memory on the way. `bytes` is valid during the call. All counters must be
- * finished. */
+/* Calls `each` for every distinct piece, in no defined order, and frees the table's memory on the way. `bytes` is valid
+ * during the call. All counters must be finished. */
 void train_pieces_drain(struct train_pieces *pieces,
                         void (*each)(void *user, const uint8_t *bytes, uint64_t count, uint64_t times), void *user);
 
@@ -65,20 +50,13 @@ void train_pieces_drain(struct train_pieces *pieces,
 
 struct train_counter;
 
-/* Creates a counter that cuts text into pieces by these rules, which are NULL if the caller cuts it. The pieces and the
- * rules must outlive it. A counter is used by one thread at a time. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
+/* Creates a counter that cuts text into pieces by these rules. The pieces and the rules must outlive it. A counter is
+ * used by one thread at a time. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status train_counter_new(struct train_counter **counter, struct train_pieces *pieces,
                                      const struct split_rules *rules, struct tokmap_error *error);
 
-/* Counts one piece of one byte or more. readable: how many bytes can be read there, at least `bytes`. Statuses: OK,
+/* Cuts one whole document, which is valid UTF-8, into pieces, and counts those of at least two bytes. Statuses: OK,
  * ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status train_counter_piece(struct train_counter *counter, const uint8_t *piece, uint64_t bytes,
-                                       uint64_t readable, struct tokmap_error *error);
-/* Adds the bytes of a document, whose pieces the caller counts, to the size of the text. */
-void train_counter_read(struct train_counter *counter, uint64_t bytes);
-
-/* Cuts one whole document, which is valid UTF-8, into pieces by the rules, and counts those of at least two bytes.
- * Statuses: OK, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status train_counter_text(struct train_counter *counter, const uint8_t *text, uint64_t count,
                                       struct tokmap_error *error);
 
