@@ -65,8 +65,9 @@ class Layout(unittest.TestCase):
         for name, kind in STRUCTS.items():
             lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
             for field, *_ in kind._fields_:
-                lines.append(f'printf("{name}.{field} %zu %zu\\n", offsetof(struct {name}, {field}), '
-                             f'sizeof(((struct {name} *)0)->{field}));')
+                member = re.sub(r"^(values\w*)(\d)$", r"\1[\2]", field)  # an element of an array
+                lines.append(f'printf("{name}.{field} %zu %zu\\n", offsetof(struct {name}, {member}), '
+                             f'sizeof(((struct {name} *)0)->{member}));')
         lines += [f'printf("{name} %llu\\n", (unsigned long long){name});' for name in CONSTANTS]
         lines.append('printf("TOKMAP_IGNORE %d\\n", TOKMAP_IGNORE);')
         lines += ["#define LINE(name, number, text) printf(\"status %d \" #name \"\\n\", number);",
