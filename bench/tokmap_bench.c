@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cases/cases.h"
 #include "cli/cli.h"
 #include "common/error.h"
+#include "common/visible.h"
+#include "format/name_files.h"
 #include "harness/bench_data.h"
 #include "harness/child.h"
 #include "harness/gpu.h"
@@ -40,7 +43,7 @@ static void folder_make(struct bench *bench, const char *path)
 static void results_prepare(struct bench *bench)
 {
     if (bench->options.plot)
-        bench_check(bench, cli_plot_possible(&bench->error));
+        bench_check(bench, plot_possible(&bench->error));
     folder_make(bench, bench->options.save);
     folder_make(bench, bench->options.plot);
 }
@@ -55,8 +58,19 @@ static enum tokmap_status lines_save(const struct bench *bench, const char *case
     if (bench->options.cold && bench->options.step_ms_given)
         (void)snprintf(name + used, sizeof name - (size_t)used, "-%g", bench->options.step_ms);
     char *path = path_join(bench->options.save, strlen(bench->options.save), name, strlen(name), ".jsonl");
-    const enum tokmap_status status = path ? cli_file_write(path, bench->lines.bytes, bench->lines.count, error)
-                                           : error_set_memory(error, "a path", 0);
+    char *partial = path ? path_ended(path, ".partial") : NULL;
+    FILE *file = partial ? fopen(partial, "w") : NULL;
+    int system = file ? 0 : errno;
+    if (file) {
+        (void)fwrite(bench->lines.bytes, 1, bench->lines.count, file);
+        system = fflush(file) || ferror(file) ? errno : name_file(fileno(file), partial, path, true, NULL);
+        (void)fclose(file);
+    }
+    if (file && system)
+        (void)os_unlink(partial);
+    const enum tokmap_status status =
+        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the file cannot be written") : TOKMAP_OK;
+    free(partial);
     free(path);
     return status;
 }
@@ -284,6 +298,44 @@ static int run_all(struct bench *bench, const struct arguments *given)
     return result;
 }
 
+/* ---- what the results say about their origin ---- */
+
+/* Writes the command line as it could be typed again, as far as there is room. Words are quoted as a POSIX shell needs
+ * it, and what is not plain in them is in its visible form. */
+static void command_line(int argc, char *const *argv, char *text, size_t room)
+{
+    static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@%";
+    memset(text, 0, room);
+    FILE *file = fmemopen(text, room - 1, "w");
+    if (!file)
+        return;
+    (void)fputs("tokmap-bench", file);
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        const size_t count = strlen(word);
+        const bool plain = count && strspn(word, safe) == count;
+        (void)fputs(plain ? " " : " '", file);
+        for (size_t at = 0, step; at < count; at += step) {
+            char shown[4 * VISIBLE_MOST + 1];
+            bool is_plain;
+            step = visible_step(word + at, count - at, &is_plain);
+            (void)visible_copy(shown, sizeof shown, word + at, step, "");
+            (void)fputs(word[at] == '\'' ? "'\\''" : shown, file);
+        }
+        (void)fputs(plain ? "" : "'", file);
+    }
+    (void)fclose(file);
+}
+
+/* Writes the time now, in UTC: "2026-11-21T17:16:09Z". */
+static void date_now(char *text, size_t room)
+{
+    const time_t now = (time_t)os_wall_seconds();
+    struct tm parts;
+    if (!gmtime_r(&now, &parts) || !strftime(text, room, "%Y-%m-%dT%H:%M:%SZ", &parts))
+        (void)snprintf(text, room, "unknown");
+}
+
 /* The case that runs in this process, and what its results say about the machine. */
 static struct {
     const struct bench_case *chosen; /* NULL: none, or its results have been printed */
@@ -332,7 +384,7 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
     if (bench->options.child) /* what the machine is must not take time of what a child measures */
         return chosen->run(bench);
     (void)machine_name(bench->options.folder, bench->machine, sizeof bench->machine);
-    (void)cli_date(bench->date);
+    date_now(bench->date, sizeof bench->date);
     (void)machine_line(bench->options.folder, running.machine, sizeof running.machine);
     machine_times(&running.begin);
     running.chosen = chosen;
@@ -497,7 +549,7 @@ int main(int argc, char **argv)
         argv += 2;
         argc -= 2;
     }
-    (void)cli_command_line("tokmap-bench", argc, argv, request.bench.command, sizeof request.bench.command);
+    command_line(argc, argv, request.bench.command, sizeof request.bench.command);
     request.bench.argc = argc;
     request.bench.argv = argv;
     const struct cli_option options[] = {

@@ -113,7 +113,7 @@ struct bench {
     struct report *report;         /* the table; NULL with --json and in child processes */
     char sentence[1024];           /* the answer of a case that has one, printed below the table; "" if it has none */
     char command[2048], machine[512]; /* in each line of JSON: the command line, and the machine */
-    char date[CLI_DATE];              /* when the case began */
+    char date[32];                    /* when the case began */
     struct bytes_buffer lines;        /* the lines of JSON so far, with --plot and --save */
     FILE *line;                       /* a line that has begun: its stream, */
     char *line_text;                  /* and its bytes once the stream is closed */

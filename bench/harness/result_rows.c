@@ -304,23 +304,22 @@ static char *metric_label(struct result_plots *plots, const struct result_row *r
 
 /* ---- the picture of a group ---- */
 
-static struct cli_plot_point point_of(const struct result_row *row, const char *label)
+static struct plot_point point_of(const struct result_row *row, const char *label)
 {
-    return (struct cli_plot_point){.label = label, .y = row->value, .low = row->smallest, .high = row->largest};
+    return (struct plot_point){.label = label, .y = row->value, .low = row->smallest, .high = row->largest};
 }
 
 /* Fills the points of a table of systems: series are metrics. */
-static bool named_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
+static bool named_fill(struct result_plots *plots, struct group *group, struct plot_series *series)
 {
     for (size_t c = 0; c < group->color_count; c++) {
-        struct cli_plot_point *points = keep(&plots->memory, group->label_count * sizeof *points);
+        struct plot_point *points = keep(&plots->memory, group->label_count * sizeof *points);
         if (!points)
             return false;
         for (size_t l = 0; l < group->label_count; l++)
-            points[l] = (struct cli_plot_point){
+            points[l] = (struct plot_point){
                 .label = group->labels[l], .y = (double)NAN, .low = (double)NAN, .high = (double)NAN};
-        series[c] = (struct cli_plot_series){.points = points, .count = group->label_count};
-        series[c].color = c ? CLI_PLOT_COLOR_NEXT : CLI_PLOT_COLOR_OURS;
+        series[c] = (struct plot_series){.points = points};
         for (size_t i = 0; i < group->count; i++) {
             const struct result_row *row = group->rows[i];
             if (strcmp(row->metric, group->colors[c]) != 0)
@@ -337,10 +336,10 @@ static bool named_fill(struct result_plots *plots, struct group *group, struct c
 }
 
 /* Fills the points of a case: what was measured, and the limit. Returns the number of series, 0 without memory. */
-static size_t metrics_fill(struct result_plots *plots, struct group *group, struct cli_plot_series *series)
+static size_t metrics_fill(struct result_plots *plots, struct group *group, struct plot_series *series)
 {
-    struct cli_plot_point *ours = keep(&plots->memory, group->count * sizeof *ours);
-    struct cli_plot_point *limits = keep(&plots->memory, group->count * sizeof *limits);
+    struct plot_point *ours = keep(&plots->memory, group->count * sizeof *ours);
+    struct plot_point *limits = keep(&plots->memory, group->count * sizeof *limits);
     bool limited = false;
     if (!ours || !limits)
         return 0;
@@ -350,20 +349,20 @@ static size_t metrics_fill(struct result_plots *plots, struct group *group, stru
         if (!label)
             return 0;
         ours[i] = point_of(row, label);
-        limits[i] = (struct cli_plot_point){.label = label, .y = row->limit, .low = (double)NAN, .high = (double)NAN};
+        limits[i] = (struct plot_point){.label = label, .y = row->limit, .low = (double)NAN, .high = (double)NAN};
         limited |= isfinite(row->limit);
     }
-    series[0] = (struct cli_plot_series){"measured", ours, group->count, CLI_PLOT_COLOR_OURS, false};
-    series[1] = (struct cli_plot_series){"limit in the same run", limits, group->count, CLI_PLOT_COLOR_LIMIT, false};
+    series[0] = (struct plot_series){"measured", ours, false};
+    series[1] = (struct plot_series){"limit in the same run", limits, true};
     return limited ? 2 : 1;
 }
 
 /* Returns true if the values need a logarithmic axis: they are far apart, and none is negative. */
-static bool is_logarithmic(const struct cli_plot *plot)
+static bool is_logarithmic(const struct plot *plot)
 {
     double largest = 0, smallest = (double)INFINITY;
     for (size_t s = 0; s < plot->series_count; s++)
-        for (size_t i = 0; i < plot->series[s].count; i++) {
+        for (size_t i = 0; i < plot->labels; i++) {
             const double value = plot->series[s].points[i].y;
             if (value < 0)
                 return false;
@@ -420,7 +419,7 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
         if (!strcmp(rows->rows[i].metric, "others_percent") && !strcmp(rows->rows[i].command, row->command))
             others = fmax(others, rows->rows[i].value);
     (void)snprintf(title, room, "%s%s%s: %s", row->case_name, *row->table ? " " : "", row->table,
-                   cli_plot_unit_name(row->unit));
+                   plot_unit_name(row->unit));
     const int used = snprintf(subtitle, room, "%s%sbars are medians", row->better, *row->better ? " is better; " : "");
     if (most > 1)
         (void)snprintf(subtitle + used, room - (size_t)used,
@@ -445,7 +444,7 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
 /* Adds the picture of a group, unless it would say nothing. Returns false without memory. */
 static bool plot_add(struct result_plots *plots, struct group *group, const struct result_rows *rows)
 {
-    struct cli_plot_series *series = keep(&plots->memory, COLORS_MOST * sizeof *series);
+    struct plot_series *series = keep(&plots->memory, COLORS_MOST * sizeof *series);
     struct result_plot *grown = realloc(plots->plots, (plots->count + 1) * sizeof *grown);
     if (grown)
         plots->plots = grown;
@@ -458,8 +457,10 @@ static bool plot_add(struct result_plots *plots, struct group *group, const stru
         return false;
     if (group->count == 1 && count == 1)
         return true;
-    plot->plot =
-        (struct cli_plot){.kind = CLI_PLOT_BARS, .unit = group->first->unit, .series = series, .series_count = count};
+    plot->plot = (struct plot){.unit = group->first->unit,
+                               .labels = group->named ? group->label_count : group->count,
+                               .series = series,
+                               .series_count = count};
     plot->plot.log_y = is_logarithmic(&plot->plot);
     if (!texts_make(plots, plot, group, rows))
         return false;
@@ -520,12 +521,13 @@ enum tokmap_status result_plots_make(struct result_plots *plots, const struct re
 
 enum tokmap_status result_plots_write(const struct result_plots *plots, const char *folder, struct tokmap_error *error)
 {
-    static const char *const endings[] = {".svg", ".png"};
+    static const char *const endings[] = {[PLOT_SVG] = ".svg", [PLOT_PNG] = ".png"};
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; i < 2 * plots->count && !status; i++) {
         const struct result_plot *plot = &plots->plots[i / 2];
         char *path = path_join(folder, strlen(folder), plot->name, strlen(plot->name), endings[i % 2]);
-        status = path ? cli_plot_write(&plot->plot, path, error) : error_set_memory(error, "a path", 0);
+        status = path ? plot_write(&plot->plot, i % 2 ? PLOT_PNG : PLOT_SVG, path, error)
+                      : error_set_memory(error, "a path", 0);
         free(path);
     }
     return status;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "cli/cli.h"
+#include "plot.h"
 #include "tokmap/tokmap.h"
 
 /* Texts are never NULL: "" stands for one that the line does not have. Numbers: NAN. */
@@ -69,7 +70,7 @@ void result_rows_free(struct result_rows *rows);
 
 struct result_plot {
     char name[96]; /* of a file, without its ending: letters, digits, '.', '-', and '_'; no two of a list are equal */
-    struct cli_plot plot;
+    struct plot plot;
 };
 
 struct result_plots {
@@ -82,7 +83,7 @@ struct result_plots {
  * result_plots_free() must follow in any case. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status result_plots_make(struct result_plots *plots, const struct result_rows *rows,
                                      struct tokmap_error *error);
-/* Writes each picture into an existing folder, as NAME.svg and NAME.png. Statuses: as cli_plot_write(). */
+/* Writes each picture into an existing folder, as NAME.svg and NAME.png. Statuses: as plot_write(). */
 enum tokmap_status result_plots_write(const struct result_plots *plots, const char *folder, struct tokmap_error *error);
 void result_plots_free(struct result_plots *plots);
 

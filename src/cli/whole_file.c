@@ -2,57 +2,15 @@
 #include "whole_file.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
-#include "format/name_files.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
-
-/* Creates a file with a new name that begins with the path. */
-static int temporary_open(const char *path, char **name, int *fd)
-{
-    uint64_t number = 0;
-    int system = EEXIST;
-    *name = NULL;
-    for (int tries = 0; tries < 100 && system == EEXIST; tries++) {
-        char ending[64];
-        if (os_random(&number, sizeof number))
-            number = os_clock_ns();
-        (void)snprintf(ending, sizeof ending, ".%" PRIx64 ".partial", number);
-        free(*name);
-        *name = path_ended(path, ending);
-        system = *name ? os_open(*name, OS_WRITE_NEW, fd) : ENOMEM;
-    }
-    return system;
-}
-
-enum tokmap_status cli_file_write(const char *path, const void *bytes, size_t count, struct tokmap_error *error)
-{
-    char *name = NULL;
-    int fd = -1;
-    struct os_stat stat;
-    if (!os_stat(path, &stat) && stat.kind != OS_KIND_FILE)
-        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                         "this is not a regular file, and cannot be replaced by one; choose another name");
-    int system = temporary_open(path, &name, &fd);
-    if (!system) {
-        bool named = false;
-        system = os_write(fd, bytes, count);
-        if (!system)
-            system = name_file(fd, name, path, true, &named);
-        os_close(fd);
-        if (!named)
-            (void)os_unlink(name);
-    }
-    free(name);
-    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the file cannot be written") : TOKMAP_OK;
-}
 
 enum tokmap_status cli_file_read(const char *path, size_t most, struct bytes_buffer *into, struct tokmap_error *error)
 {

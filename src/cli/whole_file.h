@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* whole_file.h - small files that are written at once and read at once, the folder of an output, and
- * what kind of file a name that was typed means. */
+/* whole_file.h - small files that are read at once, the folder of an output, and what kind of file a name that was
+ * typed means. */
 #ifndef TOKMAP_CLI_WHOLE_FILE_H
 #define TOKMAP_CLI_WHOLE_FILE_H
 
@@ -9,12 +9,6 @@
 
 #include "common/bytes_buffer.h"
 #include "tokmap/tokmap.h"
-
-/* Writes a file that appears complete or not at all: under another name in the same folder first, which is removed on
- * failure. An earlier regular file of that name is replaced; when several processes write it, the last one counts.
- * Statuses: OK, ERROR_EXISTS (the name is that of something else than a regular file), ERROR_NOT_FOUND (its folder),
- * ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status cli_file_write(const char *path, const void *bytes, size_t count, struct tokmap_error *error);
 
 /* Appends the bytes of a file to `into`, which the caller frees. most: the largest file that is accepted. Statuses: OK,
  * ERROR_NOT_FOUND, ERROR_RANGE (it is larger), ERROR_IO, ERROR_MEMORY. */

@@ -69,12 +69,8 @@ struct os_child {
 int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output);
 /* Does the same, with its standard output to be read and its standard error written to the descriptor `errors`. */
 int os_child_start_logged(struct os_child *child, const char *path, const char *const *arguments, int errors);
-/* Does the same for a program that reads its standard input: it finds `bytes` bytes there, and then the end. They are
- * in memory without a name, which the child alone reads, so it never waits for them, and it may end without having read
- * them. */
-int os_child_start_fed(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
-                       const void *input, size_t bytes);
-/* Does the same for a program whose standard input is the descriptor `input`, such as the output of another child. */
+/* Does what os_child_start() does for a program whose standard input is the descriptor `input`, such as the output of
+ * another child. */
 int os_child_start_reading(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
                            int input);
 /* Asks the child to end (SIGTERM). os_child_wait() is still necessary. */

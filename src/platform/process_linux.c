@@ -214,24 +214,6 @@ int os_child_start_logged(struct os_child *child, const char *path, const char *
     return child_start(child, path, arguments, true, -1, errors);
 }
 
-int os_child_start_fed(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
-                       const void *input, size_t bytes)
-{
-    const unsigned close_on_exec = 1; /* MFD_CLOEXEC; glibc before 2.27 does not declare it */
-    const int fd = (int)syscall(SYS_memfd_create, "input", close_on_exec);
-    memset(child, 0, sizeof *child);
-    child->output = -1;
-    if (fd < 0)
-        return errno;
-    int system = os_write(fd, input, bytes);
-    if (!system && lseek(fd, 0, SEEK_SET) < 0)
-        system = errno;
-    if (!system)
-        system = child_start(child, path, arguments, read_output, fd, -1);
-    close(fd);
-    return system;
-}
-
 int os_child_start_reading(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
                            int input)
 {

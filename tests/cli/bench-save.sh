@@ -16,6 +16,14 @@ holds results/order.jsonl '"n": 1'
 : >file
 exits 1 tokmap-bench order --repeats 1 --seconds 0.01 --save file/results >out 2>err
 holds err 'the folder for results cannot be created'
+# What cannot be replaced by a file is named, and nothing else is left.
+mkdir -p taken/order.jsonl
+exits 1 tokmap-bench order --repeats 1 --seconds 0.01 --save taken >out 2>err
+holds err 'order.jsonl: the file cannot be written'
+equal "$(ls taken)" order.jsonl
+# The command can be typed again.
+tokmap-bench order --repeats 1 --seconds 0.01 --json --dir "$(printf "it's\033 \044x")" >printed
+holds printed "--dir 'it'\\\\''s^[ \$x'\""
 mkdir empty
 PATH=$PWD/empty exits 1 "$(command -v tokmap-bench)" order --repeats 1 --seconds 0.01 --plot pictures >out 2>err
 holds err 'apt-get install gnuplot-nox'

@@ -27,9 +27,6 @@ made d merge -o new/deep/d small
 made d.plan plan -q --seq-len 64 -o new/deep/d.plan small
 made d.jsonl export -q -o new/deep/d.jsonl small
 made d.run mix small:rest --seq-len 64 --batch 1 --steps 1 -o new/deep/d.run
-if command -v gnuplot >/dev/null 2>&1; then
-    made d.svg info small --lengths --plot new/deep/d.svg
-fi
 # A run file in a new folder names its data from there.
 tokmap mix small:rest --seq-len 64 --batch 1 --steps 1 -o new/deep/d.run 2>err
 tokmap info new/deep/d.run >out

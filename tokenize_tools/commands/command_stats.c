@@ -31,7 +31,6 @@ static const char program[] = "tokmap stats";
 struct stats_arguments {
     struct tokenizer_arguments tokenizer;
     uint64_t threads, top;
-    const char *plot, *line; /* a picture of the lengths, or NULL; the command line, for its caption */
     bool threads_given, no_ids, unused, verbose, json, quiet;
     int progress; /* enum cli_progress_mode */
 };
@@ -398,9 +397,6 @@ static enum tokmap_status dataset_stats(const struct stats_arguments *given, con
     status = stats_gather(&stats, given, error);
     if (!status)
         status = stats_print(&stats, given, later, error);
-    if (!status && given->plot)
-        status =
-            document_report_plot(&stats.documents, stats.info.documents, stats.name, given->line, given->plot, error);
     stats_free(&stats);
     tokmap_dataset_close(dataset);
     return status;
@@ -410,16 +406,11 @@ static int stats_body(const struct cli_command *command, const char **operands, 
 {
     const struct stats_arguments *given = user;
     struct tokmap_error error = {0};
-    enum cli_plot_format format;
     enum tokmap_status status = TOKMAP_OK;
     if (!operand_count)
         return cli_misused(command, "expected one or more datasets");
     if (given->threads_given && (!given->threads || given->threads > RANGE_THREADS_MOST))
         return cli_misused(command, "--threads must be between 1 and %d", RANGE_THREADS_MOST);
-    if (given->plot && operand_count > 1)
-        return cli_misused(command, "--plot draws the lengths of one dataset, and there are several");
-    if (given->plot && !cli_plot_format_of(given->plot, &format))
-        return cli_misused(command, "--plot takes a name that ends in .svg or .png, not '%s'", given->plot);
     if (given->top > TOP_MOST)
         return cli_misused(command, "--top must be at most %d", TOP_MOST);
     if (given->unused && given->no_ids)
@@ -449,7 +440,6 @@ int command_stats(int argc, char **argv)
         CLI_HEADING("What is printed"),
         {0, "top", CLI_NUMBER, &given.top, NULL, "N", "the N most frequent ids (default: 20; 0: none)"},
         {0, "unused", CLI_FLAG, &given.unused, NULL, NULL, "list the ids that do not occur, as ranges"},
-        {0, "plot", CLI_TEXT, &given.plot, NULL, "FILE", "also draw the lengths as FILE.svg or FILE.png"},
         {'v', "verbose", CLI_FLAG, &given.verbose, NULL, NULL, "all input files, and what --unused lists"},
         CLI_HEADING("The tokenizer, for texts of ids and bytes of text"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
@@ -471,6 +461,5 @@ int command_stats(int argc, char **argv)
         CLI_OPTIONS(options),
         .operands = CLI_DATASETS,
     };
-    given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);
     return cli_run(&command, argc, argv, stats_body, &given);
 }

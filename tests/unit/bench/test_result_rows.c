@@ -9,7 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/result_rows.c" /* programs of tests are not linked with the objects of bench */
+/* programs of tests are not linked with the objects of bench */
+#include "harness/plot.c"
+#include "harness/result_rows.c"
 
 static enum tokmap_status parse(struct result_rows *rows, const char *text, struct tokmap_error *error)
 {
@@ -112,11 +114,11 @@ static void cases_are_grouped(void **state)
                      ROW("note", "1", "us", ",\"text\":\"t\"") ROW("gone_us", "null", "us", ""),
              &rows, &plots);
     assert_int_equal(plots.count, 1);
-    const struct cli_plot *plot = &plots.plots[0].plot;
+    const struct plot *plot = &plots.plots[0].plot;
     assert_string_equal(plots.plots[0].name, "loader-us");
     assert_string_equal(plot->title, "loader: time");
     assert_int_equal(plot->series_count, 2);
-    assert_int_equal(plot->series[0].count, 2);
+    assert_int_equal(plot->labels, 2);
     assert_string_equal(plot->series[0].points[0].label, "next");
     assert_string_equal(plot->series[0].points[1].label, "wait p99");
     assert_true(plot->series[1].points[0].y == 1 && isnan(plot->series[1].points[1].y));
@@ -140,7 +142,7 @@ static void systems_are_grouped(void **state)
                              ROW("warm", "6", "t/s", ",\"row\":\"c\",\"table\":\"other\""),
              &rows, &plots);
     assert_int_equal(plots.count, 2);
-    const struct cli_plot *plot = &plots.plots[0].plot;
+    const struct plot *plot = &plots.plots[0].plot;
     assert_string_equal(plots.plots[0].name, "loader-x_per_..-t_per_s"); /* no folder */
     assert_int_equal(plot->series_count, 2);
     assert_string_equal(plot->series[0].name, "warm");
@@ -172,10 +174,10 @@ static void groups_are_divided(void **state)
     assert_true(bytes_append(&text, "", 1));
     plots_of((const char *)text.bytes, &rows, &plots);
     for (size_t i = 0; i < plots.count; i++) {
-        const struct cli_plot *plot = &plots.plots[i].plot;
-        assert_true(plot->series_count <= COLORS_MOST && plot->series[0].count <= LABELS_MOST);
+        const struct plot *plot = &plots.plots[i].plot;
+        assert_true(plot->series_count <= COLORS_MOST && plot->labels <= LABELS_MOST);
         for (size_t s = 0; s < plot->series_count; s++)
-            for (size_t p = 0; p < plot->series[s].count; p++)
+            for (size_t p = 0; p < plot->labels; p++)
                 points += isfinite(plot->series[s].points[p].y);
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(plots.plots[i].name, plots.plots[j].name);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -274,12 +275,29 @@ static void test_shell_quote(void **state)
     (void)state;
 }
 
+static void test_file_read(void **state)
+{
+    char path[] = "/tmp/test_cli_output.XXXXXX";
+    struct bytes_buffer read = {0};
+    struct tokmap_error error = {0};
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, "second", 6) == 6 && !close(fd));
+    assert_int_equal(cli_file_read(path, 6, &read, &error), TOKMAP_OK);
+    assert_int_equal(read.count, 6);
+    assert_memory_equal(read.bytes, "second", 6);
+    assert_int_equal(cli_file_read(path, 5, &read, &error), TOKMAP_ERROR_RANGE);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(cli_file_read(path, 5, &read, &error), TOKMAP_ERROR_NOT_FOUND);
+    bytes_free(&read);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_shape),   cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
         cmocka_unit_test(test_json_raw),     cmocka_unit_test(test_table),        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_report_lines), cmocka_unit_test(test_shell_quote),
+        cmocka_unit_test(test_report_lines), cmocka_unit_test(test_shell_quote),  cmocka_unit_test(test_file_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,38 +350,6 @@ static void programs_are_started_and_waited_for(void **unused)
     assert_int_equal(os_program_path(path, sizeof path), 0);
     assert_non_null(strstr(path, "test_os"));
     assert_int_equal(os_program_path(path, 3), ENAMETOOLONG);
-}
-
-/* A child that is given 3 MB, more than a pipe holds: it reads all of it, a part, or nothing. */
-static void programs_are_fed(void **unused)
-{
-    (void)unused;
-    static const char *const all[] = {"sh", "-c", "wc -c | tr -d ' \n'", NULL};
-    static const char *const part[] = {"sh", "-c", "head -c 3", NULL};
-    static const char *const none[] = {"sh", "-c", "printf end", NULL};
-    static const struct {
-        const char *const *arguments;
-        const char *says;
-    } cases[] = {{all, "3000000"}, {part, "aaa"}, {none, "end"}};
-    char *input = malloc(3000000);
-    assert_non_null(input);
-    memset(input, 'a', 3000000);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct os_child child;
-        char text[64];
-        size_t got = 0, count = 0;
-        int status = -1;
-        assert_int_equal(os_child_start_fed(&child, "/bin/sh", cases[i].arguments, true, input, 3000000), 0);
-        while (!os_read(child.output, text + count, sizeof text - count, &got) && got)
-            count += got;
-        assert_int_equal(os_child_wait(&child, &status), 0);
-        assert_int_equal(status, 0);
-        assert_int_equal(count, strlen(cases[i].says));
-        assert_memory_equal(text, cases[i].says, count);
-    }
-    free(input);
-    struct os_child child;
-    assert_int_equal(os_child_start_fed(&child, in_folder(folder, "nothing"), all, true, "", 0), ENOENT);
     assert_true(os_wall_seconds() > 1700000000);
 }
 
@@ -438,7 +406,6 @@ int main(void)
         cmocka_unit_test(a_folder_walk_ends_early),
         cmocka_unit_test(the_machine_is_described),
         cmocka_unit_test(programs_are_started_and_waited_for),
-        cmocka_unit_test(programs_are_fed),
         cmocka_unit_test(programs_read_programs),
         cmocka_unit_test(test_disk_free),
     };

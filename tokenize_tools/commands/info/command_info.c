@@ -514,8 +514,7 @@ static enum tokmap_status dataset_end(const struct tokmap_dataset *dataset, cons
 struct info_arguments {
     struct run_arguments run;
     bool json, quiet, lengths;
-    const char *plot, *line; /* a picture of the lengths, or NULL; the command line, for its caption */
-    int progress;            /* enum cli_progress_mode */
+    int progress; /* enum cli_progress_mode */
 };
 
 static int progress_mode(const struct info_arguments *given)
@@ -561,18 +560,15 @@ static void part_report(const char *name, const struct dataset_facts *facts, str
 static enum tokmap_status lengths_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
 {
-    const uint64_t documents = info_of_dataset(target->dataset).documents;
     struct document_report report;
     struct cli_report lengths;
     enum tokmap_status status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
     if (!status) {
         cli_report_begin(&lengths, given->json, NULL);
         cli_member(&lengths, "dataset", cli_text(target->name));
-        document_report_add(&report, documents, &lengths);
+        document_report_add(&report, info_of_dataset(target->dataset).documents, &lengths);
         cli_report_end(&lengths);
     }
-    if (!status && given->plot)
-        status = document_report_plot(&report, documents, target->name, given->line, given->plot, error);
     document_report_free(&report);
     return status;
 }
@@ -803,11 +799,6 @@ static int info(const struct cli_command *command, const char **operands, size_t
     if (operand_count != 1)
         return cli_misused(command, "expected one dataset, plan, or run file");
     struct tokmap_error error = {0};
-    enum cli_plot_format format;
-    if (given->plot && !given->lengths)
-        return cli_misused(command, "--plot draws the lengths of documents; use it with --lengths");
-    if (given->plot && !cli_plot_format_of(given->plot, &format))
-        return cli_misused(command, "--plot takes a name that ends in .svg or .png, not '%s'", given->plot);
     if (plan_is_file(operands[0])) {
         if (given->lengths)
             return cli_misused(command, "--lengths is for a dataset, and '%s' is a plan", operands[0]);
@@ -828,7 +819,6 @@ int command_info(int argc, char **argv)
         CLI_HEADING("General"),
         {0, "lengths", CLI_FLAG, &given.lengths, NULL, NULL,
          "print the lengths of a dataset's documents only: percentiles and a histogram"},
-        {0, "plot", CLI_TEXT, &given.plot, NULL, "FILE", "with --lengths: also draw FILE.svg or FILE.png"},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object"},
         CLI_OPTION_PROGRESS(given.progress),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none"},
@@ -847,10 +837,9 @@ int command_info(int argc, char **argv)
             "Examples:\n"
             "  tokmap info data/web --seq-len 8192 --batch 64\n"
             "  tokmap info train.run --json\n"
-            "  tokmap info data/web --lengths --plot lengths.svg\n",
+            "  tokmap info data/web --lengths\n",
         CLI_OPTIONS(options),
         .operands = CLI_DATASETS | CLI_RUNS,
     };
-    given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);
     return cli_run(&command, argc, argv, info, &given);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "document_lengths.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +137,7 @@ enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int mod
     return status;
 }
 
-/* ---- tables, pictures, JSON ---- */
+/* ---- tables, JSON ---- */
 
 static const struct percentile {
     const char *name;
@@ -242,74 +240,6 @@ void document_report_add(const struct document_report *lengths, uint64_t documen
         bins_report(lengths, report);
     else
         cli_print("  none\n");
-}
-
-/* "512", "512..1023", "1Ki..2Ki-1": a bin above 1,023 has ends that are powers of two. */
-static void bin_label(unsigned bin, char text[48])
-{
-    static const char *const suffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-    const uint64_t from = length_bin_from(bin), to = length_bin_to(bin);
-    const unsigned step = bin > 10 ? (bin - 1) / 10 : 0;
-    if (from == to)
-        (void)snprintf(text, 48, "%" PRIu64, from);
-    else if (!step)
-        (void)snprintf(text, 48, "%" PRIu64 "..%" PRIu64, from, to);
-    else
-        (void)snprintf(text, 48, "%" PRIu64 "..%" PRIu64 " %s", from >> 10 * step, (to >> 10 * step) + 1,
-                       suffixes[step]);
-}
-
-enum tokmap_status document_report_plot(const struct document_report *report, uint64_t documents, const char *dataset,
-                                        const char *command, const char *path, struct tokmap_error *error)
-{
-    static char labels[LENGTH_BINS][48];
-    struct cli_plot_point shares[3][LENGTH_BINS];
-    char title[256], subtitle[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], machine[256], made[320], date[CLI_DATE];
-    unsigned first = LENGTH_BINS, last = 0, count = 0;
-    uint64_t tokens = 0, seen = 0;
-    struct lengths figures;
-    if (!report->lengths.count)
-        return error_set(
-            error, TOKMAP_ERROR_NOT_FOUND, dataset, TOKMAP_NO_OFFSET,
-            "the dataset has no recorded documents, so there is no picture of their lengths; `tokmap index` "
-            "finds documents");
-    for (unsigned bin = 0; bin < LENGTH_BINS; bin++)
-        if (report->bins[bin].documents) {
-            first = first == LENGTH_BINS ? bin : first;
-            last = bin;
-            tokens += report->bins[bin].tokens;
-        }
-    for (unsigned bin = first; bin <= last; bin++, count++) {
-        const struct length_bin *one = &report->bins[bin];
-        seen += one->documents;
-        bin_label(bin, labels[count]);
-        const struct cli_plot_point point = {.label = labels[count], .low = (double)NAN, .high = (double)NAN};
-        shares[0][count] = shares[1][count] = shares[2][count] = point;
-        shares[0][count].y = cli_percent(one->documents, report->lengths.count);
-        shares[1][count].y = cli_percent(one->tokens, tokens);
-        shares[2][count].y = cli_percent(seen, report->lengths.count);
-    }
-    lengths_of(&report->lengths, &figures);
-    (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", CLI_COUNT(report->counted), dataset);
-    (void)snprintf(subtitle, sizeof subtitle, "tokens: %s%s", lengths_text(&figures, list),
-                   report->counted < documents ? "; of the first documents only" : "");
-    (void)snprintf(made, sizeof made, "%s, %s", cli_machine(machine, sizeof machine), cli_date(date));
-    const char *const notes[] = {command, made};
-    const struct cli_plot_series series[] = {
-        {"% of documents", shares[0], count, CLI_PLOT_COLOR_OURS, false},
-        {"% of tokens", shares[1], count, CLI_PLOT_COLOR_NEXT, false},
-        {"% of documents up to this length", shares[2], count, CLI_PLOT_COLOR_NEXT, true}};
-    const struct cli_plot plot = {.kind = CLI_PLOT_COLUMNS,
-                                  .title = title,
-                                  .subtitle = subtitle,
-                                  .unit = "%",
-                                  .axis = "% of all",
-                                  .x_axis = "tokens of a document",
-                                  .notes = notes,
-                                  .note_count = 2,
-                                  .series = series,
-                                  .series_count = 3};
-    return cli_plot_write(&plot, path, error);
 }
 
 const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])

@@ -76,12 +76,6 @@ void document_report_free(struct document_report *report);
  * fewer. */
 void document_report_add(const struct document_report *lengths, uint64_t documents, struct cli_report *report);
 
-/* Draws the bins into a file, as cli_plot_write() does: for each bin its share of the documents and of the tokens, and
- * the share of the documents up to it. dataset: its name; command: the command line, for the caption. Statuses: as
- * cli_plot_write(), and ERROR_NOT_FOUND if there is no document. */
-enum tokmap_status document_report_plot(const struct document_report *report, uint64_t documents, const char *dataset,
-                                        const char *command, const char *path, struct tokmap_error *error);
-
 /* Computes only the figures of the lengths. Statuses: as document_report_make(). */
 enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int progress, struct lengths *lengths,
                                    struct tokmap_error *error);
