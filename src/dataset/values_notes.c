@@ -149,7 +149,8 @@ enum tokmap_status values_note_store(struct values_note *note, struct tokmap_err
 {
     struct values_chunk *chunk = note->chunk;
     int system = 0;
-    qsort(note->records, (size_t)note->count, sizeof *note->records, record_compare);
+    if (note->count)
+        qsort(note->records, (size_t)note->count, sizeof *note->records, record_compare);
     for (uint64_t i = 0; i < note->count && !system; system = chunk_append(note)) {
         for (chunk->count = 0; i < note->count; i++) {
             const struct values_record *next = &note->records[i];
