@@ -90,8 +90,12 @@ static enum tokmap_status partial_find(const struct tokmap_values_writer *writer
     if (!status && !values_type_equals(&file->array, array))
         status = error_set(&reason, TOKMAP_ERROR_MISMATCH, file->path, offsetof(struct values_header, element),
                            "these unfinished values are %s, but %s is asked for; ask for their type, or remove the "
-                           "file",
+                           "unfinished files to begin again",
                            VALUES_TYPE(&file->array), VALUES_TYPE(array));
+    else if (!status && (uint32_t)file->work != (uint32_t)writer->arrays_hash)
+        status = error_set(&reason, TOKMAP_ERROR_MISMATCH, file->path, offsetof(struct values_header, work),
+                           "these unfinished values were begun with other arrays beside them, or in another order; ask "
+                           "for the same ones, or remove the unfinished files to begin again");
     if (status)
         *error = reason;
     return status;
@@ -113,7 +117,9 @@ enum tokmap_status values_partials_open(const struct tokmap_values_writer *write
         partials->work = file->fd < 0 ? partials->work : file->work;
     }
     if (!status && missing && !final) { /* notes about the others say nothing about it, so all begin again */
-        const int system = os_random(&partials->work, sizeof partials->work);
+        uint32_t random = 0;
+        const int system = os_random(&random, sizeof random);
+        partials->work = (uint64_t)random << 32 | (uint32_t)writer->arrays_hash;
         if (system)
             status = error_set_system(error, system, NULL, TOKMAP_NO_OFFSET, "the kernel gives no random number");
         for (uint32_t i = 0; i < writer->array_count && !status; i++) {
@@ -346,6 +352,27 @@ enum tokmap_status tokmap_values_sync(struct tokmap_values_writer *writer, struc
 {
     return writer ? values_sync(writer, error)
                   : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the writer is NULL");
+}
+
+void values_discard(struct tokmap_values_writer *writer)
+{
+    const struct tokmap_dataset *dataset = writer->dataset;
+    if (values_sync(writer, NULL))
+        return;
+    for (uint64_t s = 0; s < dataset->shard_count; s++) {
+        const struct shard *shard;
+        if (shard_hold(dataset, s, &shard, NULL))
+            continue;
+        for (uint32_t i = 0; i < writer->array_count; i++) {
+            char *path = values_file_path(shard->index_path, writer->arrays[i].name, VALUES_PARTIAL);
+            if (path)
+                (void)os_unlink(path);
+            free(path);
+        }
+        shard_release(dataset, s);
+    }
+    for (uint64_t i = 0; i < writer->note_count; i++)
+        writer->notes[i]->noted = false; /* close() removes it */
 }
 
 static void writer_free(struct tokmap_values_writer *writer)

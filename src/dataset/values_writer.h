@@ -3,8 +3,9 @@
  * values_writer.h - struct tokmap_values_writer, and the files of values that are being written.
  *
  * Values are written to NAME.WHAT.values.partial, whose header has their type, the content id of the shard, and a
- * random number, `work`, which the files of all arrays of a shard share. Notes (values_notes.h) name that number, so
- * notes about files that were removed since then are not mistaken for notes about their successors.
+ * number, `work`, which the files of all arrays of a shard share: 32 random bits above 32 bits of the hash of the
+ * arrays. Notes (values_notes.h) name that number, so notes about files that were removed since then are not mistaken
+ * for notes about their successors; and a writer of other arrays, or of the same in another order, refuses the files.
  */
 #ifndef TOKMAP_DATASET_VALUES_WRITER_H
 #define TOKMAP_DATASET_VALUES_WRITER_H
@@ -63,6 +64,9 @@ enum tokmap_status values_arguments_check(const struct tokmap_values_writer *wri
 enum tokmap_status values_put_at(struct tokmap_values_writer *writer, uint64_t token, uint64_t count,
                                  const void *const *values, struct tokmap_error *error);
 enum tokmap_status values_sync(struct tokmap_values_writer *writer, struct tokmap_error *error);
+
+/* Removes the unfinished files of a writer whose notes no other writer has; tokmap_values_close() follows. */
+void values_discard(struct tokmap_values_writer *writer);
 
 /* Closes all files and notes of a writer. */
 void values_writer_release(struct tokmap_values_writer *writer);

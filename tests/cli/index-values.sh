@@ -85,6 +85,11 @@ holds err "excludes --mask"
 [ -z "$(ls | grep notes)" ]
 exits 1 tokmap index --values x=nan.npy one 2>err
 holds err "a value 'x' of token 10 of the shard (10 of the dataset) is NaN"
+[ -z "$(ls | grep 'partial\|notes')" ] # nothing of a refused file is left to be finished
+exits 1 tokmap index --values x:u16=nan.npy one 2>err
+holds err "the array is f32, but u16 is asked for"
+exits 2 tokmap index --values x=nan.npy --values y=nan.npy one 2>err
+holds err "run the command for each of them"
 tokmap index -q --values x=w.npy one
 tokmap verify one >out
 holds out "sound"

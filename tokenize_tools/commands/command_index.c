@@ -31,9 +31,9 @@ static const char program[] = "tokmap index";
 struct index_arguments {
     uint64_t threads;
     bool threads_given, force, json, quiet;
-    int progress_mode;  /* enum cli_progress_mode */
-    const char *mask;   /* of --mask; NULL: an index is written */
-    const char *values; /* of --values, or NULL */
+    int progress_mode;      /* enum cli_progress_mode */
+    const char *mask;       /* of --mask; NULL: an index is written */
+    struct cli_list values; /* of --values: one, or none */
     struct tokenizer_arguments tokenizer;
     struct stated_tokenizer stated;
     bool olmo;
@@ -164,7 +164,7 @@ static int values_add(const struct cli_command *command, const struct index_argu
     struct cli_report report;
     enum tokmap_status status = local_dataset_open(&dataset, name, &error);
     if (!status)
-        status = values_import(dataset, given->values, given->force, &array, &result, &error);
+        status = values_import(dataset, given->values.values[0], given->force, &array, &result, &error);
     tokmap_dataset_close(dataset);
     if (status)
         return cli_finish(program, command_failed(command, &error));
@@ -213,11 +213,13 @@ static int index_operands(const struct cli_command *command, const char **operan
     const int misused = tokenizer_arguments_check(command, &given->tokenizer);
     if (misused)
         return misused;
-    if (!!given->mask + !!given->values + given->tokenizer.spec_given > 1)
-        return cli_misused(command, given->values ? "--values excludes --mask and --tokenizer"
-                                                  : "--mask and --tokenizer exclude each other");
+    if (given->values.count > 1)
+        return cli_misused(command, "--values takes one file; run the command for each of them");
+    if (!!given->mask + !!given->values.count + given->tokenizer.spec_given > 1)
+        return cli_misused(command, given->values.count ? "--values excludes --mask and --tokenizer"
+                                                        : "--mask and --tokenizer exclude each other");
     const char *name = operands[0];
-    if (given->values)
+    if (given->values.count)
         return values_add(command, given, name);
     if (given->mask)
         return mask_add(command, given, name);
@@ -260,7 +262,7 @@ int command_index(int argc, char **argv)
         TOKENIZER_OPTIONS_STATED(given.tokenizer),
         {0, "mask", CLI_TEXT, &given.mask, NULL, "FILE",
          "instead, give an existing shard a mask: FILE has a byte (0 or 1) or a bit for each token"},
-        {0, "values", CLI_TEXT, &given.values, NULL, "WHAT=FILE",
+        {0, "values", CLI_LIST, &given.values, NULL, "WHAT=FILE",
          "instead, write values beside existing shards: FILE is a .npy file whose first dimension is the tokens, or a "
          "raw file, as in weights:f32=FILE"},
         {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index, a mask, or values that exist again"},

@@ -539,13 +539,35 @@ static void torn_notes_are_ignored_and_damaged_ones_are_not(void **unused)
         assert_non_null(strstr(error.message, "after the last one of the shard"));
         writer_close();
     }
-    /* Other arrays under the same folder and shards. */
     (void)os_unlink(path);
-    file_write(path, note, bytes);
-    MUST(tokmap_values_open(&writer, dataset, "ids:u16[3]", NULL, &error));
-    assert_int_equal(tokmap_values_finish(writer, &options, &result, &error), TOKMAP_ERROR_MISMATCH);
-    writer_close();
     free(note);
+    tokmap_dataset_close(dataset);
+}
+
+/* Another list of arrays would make notes void, or write to files that the first writer finishes. */
+static void other_arrays_are_refused(void **unused)
+{
+    (void)unused;
+    static const char *const others[] = {"ids:u16[3]", "w:f32", "w:f32 ids:u16[3]", "ids:u16[3] new:u8",
+                                         "new:u8 w:f32"};
+    struct tokmap_values_options options = TOKMAP_VALUES_OPTIONS_INIT;
+    struct tokmap_values_result result = TOKMAP_VALUES_RESULT_INIT;
+    struct tokmap_values_writer *other;
+    dataset_make("others");
+    writer_open();
+    put(0, all_tokens);
+    for (int opened = 1; opened >= 0; opened--) {
+        for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+            assert_int_equal(tokmap_values_open(&other, dataset, others[i], NULL, &error), TOKMAP_ERROR_MISMATCH);
+            assert_non_null(strstr(error.message, "other arrays"));
+        }
+        if (opened)
+            writer_close();
+    }
+    writer_open();
+    MUST(tokmap_values_finish(writer, &options, &result, &error));
+    assert_int_equal(result.missing, 0);
+    writer_close();
     tokmap_dataset_close(dataset);
 }
 
@@ -686,6 +708,7 @@ int main(void)
         cmocka_unit_test(a_part_writes_places_of_whole_shards),
         cmocka_unit_test(nan_is_refused_with_its_place),
         cmocka_unit_test(torn_notes_are_ignored_and_damaged_ones_are_not),
+        cmocka_unit_test(other_arrays_are_refused),
         cmocka_unit_test(a_file_that_was_removed_voids_its_notes),
         cmocka_unit_test(a_finish_continues_where_it_was_killed),
         cmocka_unit_test(many_shards_are_written_with_few_files),

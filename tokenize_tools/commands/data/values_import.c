@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/values_writer.h"
 #include "format/foreign/npy.h"
 #include "platform/os.h"
 
@@ -116,6 +117,11 @@ enum tokmap_status values_import(const struct tokmap_dataset *dataset, const cha
         status = values_arrays_parse(text, arrays, &count, error);
     if (!status)
         *array = arrays[0];
+    if (!status && *type && strcmp(type, VALUES_TYPE(array)) != 0 &&
+        strcmp(type, values_element_name(array->element)) != 0)
+        status = error_set(error, TOKMAP_ERROR_MISMATCH, path, TOKMAP_NO_OFFSET,
+                           "the array is %s, but %s is asked for; leave the type out, or convert the array",
+                           VALUES_TYPE(array), type);
     if (!status && bytes != data + tokens * array->value_bytes)
         status = error_set(error, TOKMAP_ERROR_TRUNCATED, path, bytes,
                            "%" PRIu64 " tokens with %s need %" PRIu64 " bytes from byte %" PRIu64
@@ -129,6 +135,8 @@ enum tokmap_status values_import(const struct tokmap_dataset *dataset, const cha
         status = values_copy(writer, fd, path, data, tokens, array->value_bytes, error);
     if (!status)
         status = tokmap_values_finish(writer, NULL, result, error);
+    if (status == TOKMAP_ERROR_INPUT) /* no other writer is open */
+        values_discard(writer);
     const enum tokmap_status closed = tokmap_values_close(writer, status ? NULL : error);
     os_close(fd);
     return status ? status : closed;
