@@ -145,8 +145,8 @@ struct tokmap_loader_options {
     uint32_t counts;         /* 1: batch.counted and batch.counted_in_step are set; default: 0 */
     uint32_t values_present; /* 1: out.values_present says which tokens have values; default: 0 */
     /* Values beside the tokens (values.h), for out.values: at most 8 names, such as "teacher_ids teacher". All sources
-     * have them, with one type. They are checked when the loader opens, which opens a file for each shard and name.
-     * NULL (default): no values */
+     * have them, with one type. The loader opens a file for each shard and name, and checks its header; `tokmap verify`
+     * compares all bytes. NULL (default): no values */
     const char *values;
 };
 /* clang-format off */

@@ -215,7 +215,8 @@ struct tokmap_place {
     uint64_t source;      /* number of the source; TOKMAP_NO_SOURCE: padding, and all members below are 0 */
     uint64_t epoch;       /* of the source */
     uint64_t window;      /* number of the window in its epoch, or of the row in the source's plan */
-    uint64_t first_token; /* address of the window's, or the first segment's, first token in the source's dataset */
+    uint64_t first_token; /* address of the window's, or the first segment's, first token in the source's dataset,
+                             which may be a part of another one */
     uint64_t tokens;      /* of the dataset in the row: seq_len + lookahead, where the dataset's first token follows its
                              last one. The last windows with `tail pad`, and rows of a plan, may have fewer, and then
                              padding */

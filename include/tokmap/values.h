@@ -36,12 +36,12 @@ struct tokmap_values_options {
 };
 #define TOKMAP_VALUES_OPTIONS_INIT TOKMAP_SIZED(struct tokmap_values_options)
 
-/* Begins or continues values. Close the writer before the dataset.
+/* Begins values, or continues those of the same arrays in the same order. Close the writer before the dataset.
  *   arrays   NAME:ELEMENT[SHAPE] of each array, at most 8, such as "teacher_ids:u32[32] teacher:f16[32] weights:f32".
  *            ELEMENT is u8, u16, u32, f16, bf16, or f32; a token has at most 65,536 bytes in an array
  *   options  NULL: the defaults
- * Statuses: OK, ERROR_EXISTS, ERROR_MISMATCH (unfinished values have another type or belong to other tokens),
- * ERROR_BUSY, ERROR_IO, ERROR_LIMIT, ERROR_UNSUPPORTED (not of shards on local disks), ERROR_NOT_FOUND (no index). */
+ * Statuses: OK, ERROR_EXISTS, ERROR_MISMATCH (unfinished values have other arrays, types, or tokens), ERROR_BUSY,
+ * ERROR_IO, ERROR_LIMIT, ERROR_UNSUPPORTED (not of shards on local disks), ERROR_NOT_FOUND (no index). */
 TOKMAP_STATUS tokmap_values_open(struct tokmap_values_writer **writer, const struct tokmap_dataset *dataset,
                                  const char *arrays, const struct tokmap_values_options *options,
                                  struct tokmap_error *error);

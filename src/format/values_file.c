@@ -288,11 +288,16 @@ static enum tokmap_status open_as(struct values_file *values, enum values_state 
         return error_set_memory(error, "the path of values", strlen(index_path));
     const int system = os_open(values->path, state == VALUES_PARTIAL ? OS_WRITE_OLD : OS_READ_NOW, &values->fd);
     if (system) {
+        struct os_stat found;
+        char *partial = state == VALUES_FINAL ? values_file_path(index_path, what, VALUES_PARTIAL) : NULL;
+        const bool unfinished = system == ENOENT && partial && !os_lstat(partial, &found);
+        free(partial);
         values->fd = -1;
-        status = error_set_system(error, system, values->path, TOKMAP_NO_OFFSET,
-                                  "the values '%s' of the shard cannot be opened; make them with "
-                                  "a writer of values, or `tokmap index --values`",
-                                  what);
+        status =
+            error_set_system(error, system, values->path, TOKMAP_NO_OFFSET, "the values '%s' of the shard %s", what,
+                             unfinished ? "are not finished; open a writer of the same arrays, and finish them"
+                                        : "cannot be opened; correct the name (`tokmap info` lists them), or make "
+                                          "them with a writer of values or `tokmap index --values`");
     } else {
         status = values_header_read(values, state == VALUES_PARTIAL, index, error);
     }

@@ -375,7 +375,7 @@ class Batch:
 
     @property
     def places(self) -> list[Place]:
-        """For each row, the Place that says which window it holds."""
+        """For each row, the Place that says which window it holds. They are found each time: keep the list."""
         return [self._run.locate(self.step, row) for row in self.row_numbers]
 
     def locate(self, row: int) -> list[Shown]:

@@ -90,7 +90,8 @@ class Phase(NamedTuple):
 
 class Place(NamedTuple):
     """Which window a row of a step holds: the members of struct tokmap_place in tokmap.h, and the name of the source.
-    source and name are None if the row is padding."""
+    source and name are None if the row is padding. The tokens of a part of a dataset (#docs=) are counted from its
+    first one."""
     step: int
     row: int
     draw: int

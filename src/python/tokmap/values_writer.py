@@ -55,7 +55,8 @@ class ValuesWriter:
         tokmap.ValuesWriter(...).finish()   # in one process, when all have closed their writers
 
     dataset  a tokmap.Dataset, or its name. Token numbers are the dataset's; each shard has files NAME.WHAT.values
-    arrays   the name WHAT of the values, or a list of (name, dtype, shape) for several
+    arrays   the name WHAT of the values, or a list of (name, dtype, shape) for several. Who continues unfinished values
+             gives the same list
     dtype    with one name: uint8, uint16, uint32, float16, bfloat16, or float32, of NumPy or torch, or as a text
     shape    of a token's values: a number, a tuple, or () for one element
     replace  finished values are replaced at finish(), which if killed is continued without it; otherwise they are a
