@@ -15,12 +15,12 @@
 #include "cli/cli.h"
 #include "common/error.h"
 #include "common/visible.h"
-#include "format/name_files.h"
 #include "harness/bench_data.h"
 #include "harness/child.h"
 #include "harness/gpu.h"
 #include "harness/harness.h"
 #include "harness/machine.h"
+#include "harness/plot.h"
 #include "harness/result_rows.h"
 #include "harness/storage.h"
 #include "peers/scripts.h"
@@ -58,19 +58,8 @@ static enum tokmap_status lines_save(const struct bench *bench, const char *case
     if (bench->options.cold && bench->options.step_ms_given)
         (void)snprintf(name + used, sizeof name - (size_t)used, "-%g", bench->options.step_ms);
     char *path = path_join(bench->options.save, strlen(bench->options.save), name, strlen(name), ".jsonl");
-    char *partial = path ? path_ended(path, ".partial") : NULL;
-    FILE *file = partial ? fopen(partial, "w") : NULL;
-    int system = file ? 0 : errno;
-    if (file) {
-        (void)fwrite(bench->lines.bytes, 1, bench->lines.count, file);
-        system = fflush(file) || ferror(file) ? errno : name_file(fileno(file), partial, path, true, NULL);
-        (void)fclose(file);
-    }
-    if (file && system)
-        (void)os_unlink(partial);
-    const enum tokmap_status status =
-        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the file cannot be written") : TOKMAP_OK;
-    free(partial);
+    const enum tokmap_status status = path ? bench_file_write(path, bench->lines.bytes, bench->lines.count, error)
+                                           : error_set_memory(error, "a path", 0);
     free(path);
     return status;
 }

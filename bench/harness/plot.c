@@ -17,13 +17,16 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/visible.h"
+#include "format/name_files.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/path.h"
 
 /* ---- colors ---- */
 
@@ -452,22 +455,37 @@ static void script_write(const struct plot *plot, enum plot_format format, FILE 
 
 /* ---- gnuplot ---- */
 
-/* Runs gnuplot and reads what it draws: a plot, or nothing if that is NULL. */
-static enum tokmap_status gnuplot_run(const struct plot *plot, enum plot_format format, struct bytes_buffer *picture,
-                                      struct tokmap_error *error)
+/* Opens a file without a name in a folder, which has the script: gnuplot alone reads it, and never waits for it.
+ * Returns an errno. */
+static int script_open(const struct plot *plot, enum plot_format format, const char *folder, int *fd)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *script = open_memstream(&text, &bytes);
+    if (script)
+        script_write(plot, format, script);
+    int system = !script || fclose(script) ? ENOMEM : os_open(folder, OS_WRITE_UNNAMED, fd);
+    if (!system && (system = os_pwrite(*fd, text, bytes, 0)))
+        os_close(*fd);
+    free(text);
+    return system;
+}
+
+/* Runs gnuplot and reads what it draws: a plot, whose script is in a file in the folder for a while, or nothing if that
+ * is NULL. */
+static enum tokmap_status gnuplot_run(const struct plot *plot, enum plot_format format, const char *folder,
+                                      struct bytes_buffer *picture, struct tokmap_error *error)
 {
     /* -d: without the user's settings */
     static const char *const arguments[] = {"sh", "-c", "command -v gnuplot >/dev/null || exit 127; exec gnuplot -d",
                                             NULL};
     struct os_child child;
-    int status = 0, reading = 0;
-    FILE *script = tmpfile(); /* without a name: gnuplot alone reads it, and never waits for it */
-    if (script && plot)
-        script_write(plot, format, script);
-    const bool lost = !script || ferror(script) || fseek(script, 0, SEEK_SET);
-    int system = lost ? errno : os_child_start_reading(&child, "/bin/sh", arguments, true, fileno(script));
-    if (script)
-        (void)fclose(script);
+    int status = 0, reading = 0, script = -1;
+    int system = plot ? script_open(plot, format, folder, &script) : os_open("/dev/null", OS_READ_NOW, &script);
+    if (!system) {
+        system = os_child_start_reading(&child, "/bin/sh", arguments, true, script);
+        os_close(script);
+    }
     if (system)
         return error_set_system(error, system, "gnuplot", TOKMAP_NO_OFFSET, "the program cannot be given its script");
     for (size_t got = 1; got && !reading; picture->count += reading ? 0 : got)
@@ -556,25 +574,45 @@ static void svg_write(const struct plot *plot, const struct bytes_buffer *pictur
 enum tokmap_status plot_possible(struct tokmap_error *error)
 {
     struct bytes_buffer nothing = {0};
-    const enum tokmap_status status = gnuplot_run(NULL, PLOT_SVG, &nothing, error);
+    const enum tokmap_status status = gnuplot_run(NULL, PLOT_SVG, NULL, &nothing, error);
     bytes_free(&nothing);
     return status;
+}
+
+enum tokmap_status bench_file_write(const char *path, const void *bytes, size_t count, struct tokmap_error *error)
+{
+    char *partial = path_ended(path, ".partial");
+    int fd = -1, system = partial ? os_unlink(partial) : ENOMEM; /* of a program that was killed */
+    if (!system || system == ENOENT)
+        system = os_open(partial, OS_WRITE_NEW, &fd);
+    if (!system && !(system = os_pwrite(fd, bytes, count, 0)))
+        system = name_file(fd, partial, path, true, NULL);
+    if (fd >= 0) {
+        os_close(fd);
+        if (system)
+            (void)os_unlink(partial);
+    }
+    free(partial);
+    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the file cannot be written") : TOKMAP_OK;
 }
 
 enum tokmap_status plot_write(const struct plot *plot, enum plot_format format, const char *path,
                               struct tokmap_error *error)
 {
     struct bytes_buffer picture = {0};
-    enum tokmap_status status = gnuplot_run(plot, format, &picture, error);
-    FILE *file = status ? NULL : fopen(path, "w");
-    if (file && format == PLOT_SVG)
-        svg_write(plot, &picture, file);
-    else if (file)
-        (void)fwrite(picture.bytes, 1, picture.count, file);
-    bool lost = !status && (!file || ferror(file));
-    lost |= file && fclose(file);
-    if (lost)
-        status = error_set_system(error, errno, path, TOKMAP_NO_OFFSET, "the picture cannot be written");
+    char *folder = path_folder(path), *text = NULL;
+    size_t bytes = 0;
+    enum tokmap_status status =
+        folder ? gnuplot_run(plot, format, folder, &picture, error) : error_set_memory(error, "a path", 0);
+    FILE *svg = status || format != PLOT_SVG ? NULL : open_memstream(&text, &bytes);
+    if (svg)
+        svg_write(plot, &picture, svg);
+    if (!status && format == PLOT_SVG && (!svg || fclose(svg)))
+        status = error_set_memory(error, "a picture", picture.count);
+    if (!status)
+        status = bench_file_write(path, text ? text : (const char *)picture.bytes, text ? bytes : picture.count, error);
     bytes_free(&picture);
+    free(folder);
+    free(text);
     return status;
 }

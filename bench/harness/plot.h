@@ -67,4 +67,8 @@ enum tokmap_status plot_possible(struct tokmap_error *error);
 enum tokmap_status plot_write(const struct plot *plot, enum plot_format format, const char *path,
                               struct tokmap_error *error);
 
+/* Writes a file, which appears complete or not at all, and replaces an earlier one. Statuses: OK, ERROR_MEMORY, those
+ * of the system. */
+enum tokmap_status bench_file_write(const char *path, const void *bytes, size_t count, struct tokmap_error *error);
+
 #endif

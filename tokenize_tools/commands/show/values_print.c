@@ -18,7 +18,7 @@ static double real_of(const uint8_t *bytes, enum values_element element)
     const uint32_t bits = element == VALUES_BF16 ? (uint32_t)load16(bytes) << 16 : load32(bytes);
     float real;
     memcpy(&real, &bits, sizeof real);
-    return real;
+    return (double)real;
 }
 
 static double half_of(uint16_t bits)
