@@ -43,7 +43,7 @@ struct folder {
 
 struct note {
     char *path;
-    uint64_t arrays, records, matched; /* matched: records about shards that are finished */
+    uint64_t records, matched; /* matched: records about shards that are finished */
     bool locked, own;
 };
 
@@ -159,10 +159,6 @@ static enum tokmap_status record_found(void *user, const struct values_record *r
     if (note->locked && !note->own)
         return error_set(error, TOKMAP_ERROR_BUSY, note->path, TOKMAP_NO_OFFSET,
                          "another writer of these values is open (the name has its host and process); close it first");
-    if (note->arrays != finishing->writer->arrays_hash)
-        return error_set(error, TOKMAP_ERROR_MISMATCH, note->path, TOKMAP_NO_OFFSET,
-                         "this writer had other arrays than those that are being finished; finish the ones that it "
-                         "had, or remove its file");
     if (record->first > finishing->tokens || record->tokens > finishing->tokens - record->first)
         return error_set(error, TOKMAP_ERROR_CORRUPT, note->path, TOKMAP_NO_OFFSET,
                          "a note is about tokens after the last one of the shard; remove this file, and put again what "
@@ -184,7 +180,7 @@ static enum tokmap_status notes_read(struct finishing *finishing, struct tokmap_
         struct tokmap_error reason = {0};
         struct note *note = finishing->note = &finishing->notes[i];
         note->records = finishing->first ? note->records : 0;
-        status = values_note_scan(note->path, &note->arrays, &note->locked, record_found, finishing, &reason);
+        status = values_note_scan(note->path, &note->locked, record_found, finishing, &reason);
         if (status == TOKMAP_ERROR_NOT_FOUND) /* its writer has closed it without a record */
             status = TOKMAP_OK;
         else if (status)

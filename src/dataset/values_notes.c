@@ -15,15 +15,10 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-#define MAGIC "\x89TVN\r\n\x1a\n"
+static const uint8_t magic[8] = "\x89TVN\r\n\x1a\n";
 #define LOCK_NAME "lock"
 #define LOCK_TRIES 1000
 #define LOCK_PAUSE_NS 10000000
-
-struct head {
-    uint8_t magic[8];
-    uint64_t arrays, hash;
-};
 
 struct values_chunk {
     uint64_t count, hash; /* the hash is of the count and the records */
@@ -82,13 +77,11 @@ static enum tokmap_status note_failed(const struct values_note *note, int system
                             "writer, and put it again with a new one");
 }
 
-enum tokmap_status values_note_open(struct values_note *note, const char *folder, uint64_t arrays,
-                                    struct tokmap_error *error)
+enum tokmap_status values_note_open(struct values_note *note, const char *folder, struct tokmap_error *error)
 {
     enum { HOST_MOST = 64 };
     char host[HOST_MOST], name[HOST_MOST + 40];
     uint64_t number = 0;
-    struct head head = {MAGIC, arrays, 0};
     *note = (struct values_note){.folder = strdup(folder), .fd = -1, .chunk = malloc(sizeof *note->chunk)};
     os_host_name(host, sizeof host);
     for (char *at = host; *at; at++)
@@ -103,12 +96,11 @@ enum tokmap_status values_note_open(struct values_note *note, const char *folder
         note->fd = -1;
     if (!system)
         system = os_lock(note->fd);
-    head.hash = hash64(&head, offsetof(struct head, hash));
     if (!system)
-        system = os_pwrite(note->fd, &head, sizeof head, 0);
+        system = os_pwrite(note->fd, magic, sizeof magic, 0);
     if (!system)
         system = os_sync_folder(note->path);
-    note->end = sizeof head;
+    note->end = sizeof magic;
     const enum tokmap_status status = system ? note_failed(note, system, error) : TOKMAP_OK;
     if (status)
         values_note_close(note);
@@ -219,13 +211,13 @@ static enum tokmap_status chunk_read(int fd, const char *path, uint64_t at, uint
     return TOKMAP_OK;
 }
 
-enum tokmap_status values_note_scan(const char *path, uint64_t *arrays, bool *locked,
+enum tokmap_status values_note_scan(const char *path, bool *locked,
                                     enum tokmap_status (*found)(void *user, const struct values_record *record,
                                                                 struct tokmap_error *error),
                                     void *user, struct tokmap_error *error)
 {
     struct values_chunk *chunk = malloc(sizeof *chunk);
-    struct head head = {{0}, 0, 0};
+    uint8_t head[sizeof magic] = {0};
     struct os_stat stat = {0};
     size_t got = 0;
     int fd = -1, system = chunk ? os_open(path, OS_WRITE_OLD, &fd) : ENOMEM;
@@ -237,16 +229,14 @@ enum tokmap_status values_note_scan(const char *path, uint64_t *arrays, bool *lo
     if (!system)
         system = os_fstat(fd, &stat);
     if (!system)
-        system = os_pread(fd, &head, sizeof head, 0, &got);
+        system = os_pread(fd, head, sizeof head, 0, &got);
     enum tokmap_status status = TOKMAP_OK;
     if (system)
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the notes of a writer cannot be read");
-    else if (stat.bytes > sizeof head && (memcmp(head.magic, MAGIC, sizeof head.magic) != 0 ||
-                                          head.hash != hash64(&head, offsetof(struct head, hash))))
+    else if (stat.bytes > sizeof head && memcmp(head, magic, sizeof head) != 0)
         status = error_set(error, TOKMAP_ERROR_CORRUPT, path, 0,
                            "this file among the notes of writers is damaged or not a note; remove it, and put again "
                            "what the writer had put");
-    *arrays = head.arrays;
     for (uint64_t at = sizeof head, bytes = 1; !status && at < stat.bytes && bytes; at += bytes) {
         status = chunk_read(fd, path, at, stat.bytes, chunk, &bytes, error);
         for (uint64_t i = 0; i < chunk->count && bytes && !status; i++)

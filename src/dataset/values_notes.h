@@ -3,7 +3,7 @@
  * values_notes.h - what writers of values have written: one file for each writer in FOLDER/WHAT.values.notes, WHAT
  * being its first array. A note is stored only after the values that it is about, so a killed writer's notes are true.
  *
- *     head     magic, the hash of the text of the arrays, XXH3-64 of both
+ *     head     magic
  *     chunk    u64 records, u64 XXH3-64 of this count and the records, 24 bytes for each record
  *     ...
  *
@@ -45,8 +45,7 @@ void values_notes_unlock(const char *folder, int lock);
 
 /* Creates a note in a locked folder. After a failure there is nothing to close. Statuses: OK, ERROR_IO, ERROR_MEMORY.
  */
-enum tokmap_status values_note_open(struct values_note *note, const char *folder, uint64_t arrays,
-                                    struct tokmap_error *error);
+enum tokmap_status values_note_open(struct values_note *note, const char *folder, struct tokmap_error *error);
 /* Adds a record that waits, or makes the last one longer. Returns false without memory. */
 bool values_note_wait(struct values_note *note, const struct values_record *record);
 /* Appends the records that wait to the file, adjacent ones as one, and brings them to storage. Records that overlap
@@ -58,10 +57,9 @@ enum tokmap_status values_note_opened(struct values_note *note, uint64_t work, s
 void values_note_close(struct values_note *note);
 
 /* Calls found() for each record of a note; a status of found() ends the scan and is returned.
- *   arrays  receives the hash of the text of the arrays
  *   locked  receives whether its writer is open
  * Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY, those of found(). */
-enum tokmap_status values_note_scan(const char *path, uint64_t *arrays, bool *locked,
+enum tokmap_status values_note_scan(const char *path, bool *locked,
                                     enum tokmap_status (*found)(void *user, const struct values_record *record,
                                                                 struct tokmap_error *error),
                                     void *user, struct tokmap_error *error);

@@ -146,7 +146,7 @@ static struct values_note *note_of(struct tokmap_values_writer *writer, const ch
     struct values_note *note = malloc(sizeof *note);
     if (!note || !list_room(&writer->notes, writer->note_count, &writer->note_room, sizeof *writer->notes))
         (void)error_set_memory(error, "the notes of values", sizeof *note);
-    else if (!values_note_open(note, folder, writer->arrays_hash, error))
+    else if (!values_note_open(note, folder, error))
         return writer->notes[writer->note_count++] = note;
     free(note);
     return NULL;

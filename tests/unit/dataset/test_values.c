@@ -340,7 +340,7 @@ static void the_thread_notes_what_was_put(void **unused)
         child_check(try_put(0, all_tokens));
         (void)pause();
     }
-    for (int wait = 0; wait < 600 && found.bytes <= 24 + SHARDS * 40; wait++) { /* more than shards that were opened */
+    for (int wait = 0; wait < 600 && found.bytes <= 8 + SHARDS * 40; wait++) { /* more than shards that were opened */
         usleep(50000);
         if (file_exists(in_folder(folder, "thread/ids.values.notes")))
             (void)os_stat(note_path("thread/ids.values.notes"), &found);
@@ -498,7 +498,7 @@ static void torn_notes_are_ignored_and_damaged_ones_are_not(void **unused)
     writer_close();
     const char *path = note_path("notes/ids.values.notes");
     uint8_t *note = file_read(path, &bytes);
-    assert_int_equal(bytes, 24 + 3 * (16 + 24)); /* opened, put, put */
+    assert_int_equal(bytes, 8 + 3 * (16 + 24)); /* opened, put, put */
     for (size_t cut = 0; cut <= bytes; cut++) {
         (void)os_unlink(path);
         file_write(path, note, cut);
@@ -506,7 +506,7 @@ static void torn_notes_are_ignored_and_damaged_ones_are_not(void **unused)
         assert_int_equal(tokmap_values_finish(writer, &options, &result, &error), TOKMAP_ERROR_INPUT);
         char said[64];
         (void)snprintf(said, sizeof said, "%llu of ",
-                       (unsigned long long)(all_tokens - (cut >= 104 ? 500 : 0) - (cut >= 144 ? 400 : 0)));
+                       (unsigned long long)(all_tokens - (cut >= 88 ? 500 : 0) - (cut >= 128 ? 400 : 0)));
         assert_non_null(strstr(error.message, said));
         writer_close();
     }
@@ -521,7 +521,7 @@ static void torn_notes_are_ignored_and_damaged_ones_are_not(void **unused)
         writer_close();
         if (status != TOKMAP_ERROR_CORRUPT && status != TOKMAP_ERROR_INPUT)
             fail_msg("byte %zu: %s", at, tokmap_status_name(status));
-        if (at < 24 || (at >= 32 && at < 64) || (at >= 72 && at < 104))
+        if (at < 8 || (at >= 16 && at < 48) || (at >= 56 && at < 88))
             assert_int_equal(status, TOKMAP_ERROR_CORRUPT);
     }
     /* A record beyond the end of its shard, under a right hash. */
@@ -529,8 +529,8 @@ static void torn_notes_are_ignored_and_damaged_ones_are_not(void **unused)
         uint8_t *hurt = malloc(bytes);
         assert_non_null(hurt);
         memcpy(hurt, note, bytes);
-        store64(hurt + 64 + 16 + (which ? 16 : 8), which ? 1001 : UINT64_MAX);
-        store64(hurt + 64 + 8, hash64_seeded(hurt + 64 + 16, 24, 1));
+        store64(hurt + 48 + 16 + (which ? 16 : 8), which ? 1001 : UINT64_MAX);
+        store64(hurt + 48 + 8, hash64_seeded(hurt + 48 + 16, 24, 1));
         (void)os_unlink(path);
         file_write(path, hurt, bytes);
         free(hurt);
