@@ -232,9 +232,9 @@ static void help_often(const struct cli_command *command, size_t columns)
  * and the headings, are printed only if `all` is set. */
 static void help_options(const struct cli_command *command, bool all, size_t columns)
 {
-    static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help"};
-    static const struct cli_option more = {0, "help-all", CLI_FLAG, NULL, NULL, NULL, "print all options"};
-    static const struct cli_option version = {'V', "version", CLI_FLAG, NULL, NULL, NULL, "print the version"};
+    static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help", NULL};
+    static const struct cli_option more = {0, "help-all", CLI_FLAG, NULL, NULL, NULL, "print all options", NULL};
+    static const struct cli_option version = {'V', "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
     const bool some = command->often_count && !all;
     const char *heading = last_heading;
     if (some || !command->option_count || command->options[0].kind != CLI_TITLE)

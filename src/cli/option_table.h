@@ -31,9 +31,6 @@ struct cli_list {
     size_t count;
 };
 
-/* A row of a table leaves out the members after its last one, which are then zeros. */
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
 struct cli_option {
     char letter;      /* 'o' for -o, 0 if the option has no letter */
     const char *name; /* "output" for --output */
@@ -51,7 +48,7 @@ struct cli_option {
  * --help and --version; the help adds it where the table lacks it. The text has no colon: CLI_HEADING("Inputs"). */
 #define CLI_HEADING(text)                                                                                              \
     {                                                                                                                  \
-        0, "", CLI_TITLE, NULL, NULL, NULL, text                                                                       \
+        0, "", CLI_TITLE, NULL, NULL, NULL, text, NULL                                                                 \
     }
 
 enum cli_operands {

@@ -101,13 +101,14 @@ int command_copy(int argc, char **argv)
     struct copy_arguments given = {.connections = COPY_CONNECTIONS};
     const struct cli_option options[] = {
         {'j', "connections", CLI_NUMBER, &given.connections, NULL, "N",
-         "copy N parts at a time (default: 8), each with a thread and a connection"},
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace another dataset of this name"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object"},
+         "copy N parts at a time (default: 8), each with a thread and a connection", NULL},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace another dataset of this name", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
         {0, "part-bytes", CLI_SIZE, &given.part_bytes, &given.part_given, "SIZE",
-         "size of a part, which each connection has in memory (default: 16MiB, or more for a file above 156 GiB)"},
+         "size of a part, which each connection has in memory (default: 16MiB, or more for a file above 156 GiB)",
+         NULL},
         CLI_OPTION_PROGRESS(given.progress_mode),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report", NULL},
         {0, "verify", CLI_CHOICE, &given.verify, NULL, "HOW",
          "sizes (default): compare sizes and, where the storage has them, checksums (ETags) of what was written; full: "
          "also read all of it again",

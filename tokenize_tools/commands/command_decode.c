@@ -313,8 +313,8 @@ int command_decode(int argc, char **argv)
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(decoding.asked),
         CLI_HEADING("Input and output"),
-        {0, "ids", CLI_TEXT, &decoding.given, NULL, "IDS",
-         "decode these ids instead of files: '72 105' or '[72, 105]'"},
+        {0, "ids", CLI_TEXT, &decoding.given, NULL, "IDS", "decode these ids instead of files: '72 105' or '[72, 105]'",
+         NULL},
         {0, "input-format", CLI_CHOICE, &decoding.input, NULL, "FORMAT",
          "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): by the first character",
          "auto|text|jsonl"},
@@ -323,7 +323,7 @@ int command_decode(int argc, char **argv)
          "input",
          "auto|text|jsonl"},
         {0, "specials", CLI_FLAG, &decoding.specials, NULL, NULL,
-         "print the names of special tokens, which are left out by default"},
+         "print the names of special tokens, which are left out by default", NULL},
     };
     const struct cli_command command = {
         .program = program,

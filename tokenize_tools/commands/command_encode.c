@@ -312,7 +312,7 @@ int command_encode(int argc, char **argv)
         TOKENIZER_OPTIONS_EOD_BOS(encoding.asked, "end each document with this token",
                                   "end no document with a token (default)"),
         CLI_HEADING("Inputs"),
-        {0, "text", CLI_TEXT, &encoding.text, &encoding.text_given, "TEXT", "encode this text instead of inputs"},
+        {0, "text", CLI_TEXT, &encoding.text, &encoding.text_given, "TEXT", "encode this text instead of inputs", NULL},
         CORPUS_OPTIONS_INPUT(encoding.inputs),
         CORPUS_OPTIONS_FILES(encoding.inputs),
         CORPUS_OPTIONS_TEXTS(encoding.inputs),
@@ -320,10 +320,11 @@ int command_encode(int argc, char **argv)
         {0, "output-format", CLI_CHOICE, &encoding.output, NULL, "FORMAT",
          "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): as the first input",
          "auto|text|jsonl"},
-        {0, "json", CLI_FLAG, &encoding.json, NULL, NULL, "the same as --output-format jsonl"},
+        {0, "json", CLI_FLAG, &encoding.json, NULL, NULL, "the same as --output-format jsonl", NULL},
         {0, "pieces", CLI_FLAG, &encoding.pieces, NULL, NULL,
          "print each token with its text: one per line, and an empty line after each document; as JSONL, objects with "
-         "id and text"},
+         "id and text",
+         NULL},
     };
     const struct cli_command command = {
         .program = program,

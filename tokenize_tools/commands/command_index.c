@@ -261,16 +261,17 @@ int command_index(int argc, char **argv)
     const struct cli_option options[] = {
         TOKENIZER_OPTIONS_STATED(given.tokenizer),
         {0, "mask", CLI_TEXT, &given.mask, NULL, "FILE",
-         "instead, give an existing shard a mask: FILE has a byte (0 or 1) or a bit for each token"},
+         "instead, give an existing shard a mask: FILE has a byte (0 or 1) or a bit for each token", NULL},
         {0, "values", CLI_LIST, &given.values, NULL, "WHAT=FILE",
          "instead, write values beside existing shards: FILE is a .npy file whose first dimension is the tokens, or a "
-         "raw file, as in weights:f32=FILE"},
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index, a mask, or values that exist again"},
+         "raw file, as in weights:f32=FILE",
+         NULL},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index, a mask, or values that exist again", NULL},
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
-         "number of threads that read (default: one per processor)"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object"},
+         "number of threads that read (default: one per processor)", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress_mode),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report", NULL},
     };
     const struct cli_command command = {
         .program = program,

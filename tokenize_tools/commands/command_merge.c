@@ -330,13 +330,14 @@ int command_merge(int argc, char **argv)
 {
     struct merging merging = {0};
     const struct cli_option options[] = {
-        {'o', "output", CLI_TEXT, &merging.output, NULL, "FILE", "the manifest to write"},
+        {'o', "output", CLI_TEXT, &merging.output, NULL, "FILE", "the manifest to write", NULL},
         {0, "absolute", CLI_FLAG, &merging.absolute, NULL, NULL,
          "write absolute names, so that the manifest may be moved; by default names start from the manifest's folder, "
-         "so that both may be moved together"},
-        {0, "force", CLI_FLAG, &merging.force, NULL, NULL, "replace the output if it exists"},
-        {0, "json", CLI_FLAG, &merging.json, NULL, NULL, "print the report as a JSON object"},
-        {'q', "quiet", CLI_FLAG, &merging.quiet, NULL, NULL, "print no report"},
+         "so that both may be moved together",
+         NULL},
+        {0, "force", CLI_FLAG, &merging.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "json", CLI_FLAG, &merging.json, NULL, NULL, "print the report as a JSON object", NULL},
+        {'q', "quiet", CLI_FLAG, &merging.quiet, NULL, NULL, "print no report", NULL},
     };
     const struct cli_command command = {
         .program = program,

@@ -216,20 +216,21 @@ int command_plan(int argc, char **argv)
 {
     struct planning planning = {0};
     const struct cli_option options[] = {
-        {'o', "output", CLI_TEXT, &planning.output, NULL, "FILE", "the plan to write"},
+        {'o', "output", CLI_TEXT, &planning.output, NULL, "FILE", "the plan to write", NULL},
         {0, "seq-len", CLI_SIZE, &planning.options.seq_len, &planning.seq_len_given, "S",
-         "tokens of a row; a run that uses the plan has the same seq_len"},
+         "tokens of a row; a run that uses the plan has the same seq_len", NULL},
         {0, "max-documents", CLI_NUMBER, &planning.options.documents_most, &planning.most_given, "N",
-         "put at most N documents, or parts of cut documents, into a row (default: as many as fit)"},
+         "put at most N documents, or parts of cut documents, into a row (default: as many as fit)", NULL},
         {0, "one-document", CLI_FLAG, &planning.one_document, NULL, NULL,
-         "a row has one document or a part of one, and padding"},
+         "a row has one document or a part of one, and padding", NULL},
         {0, "pad-documents", CLI_NUMBER, &planning.options.pad, &planning.pad_given, "N",
          "pad each document, or part of a cut one, to a multiple of N tokens, of which S is one: for context_layout "
-         "zigzag_documents, 2 * context_world"},
-        {0, "force", CLI_FLAG, &planning.force, NULL, NULL, "replace the output if it exists"},
-        {0, "json", CLI_FLAG, &planning.json, NULL, NULL, "print the report as a JSON object"},
+         "zigzag_documents, 2 * context_world",
+         NULL},
+        {0, "force", CLI_FLAG, &planning.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "json", CLI_FLAG, &planning.json, NULL, NULL, "print the report as a JSON object", NULL},
         CLI_OPTION_PROGRESS(planning.mode),
-        {'q', "quiet", CLI_FLAG, &planning.quiet, NULL, NULL, "print no report and no progress"},
+        {'q', "quiet", CLI_FLAG, &planning.quiet, NULL, NULL, "print no report and no progress", NULL},
     };
     const struct cli_command command = {
         .program = program,

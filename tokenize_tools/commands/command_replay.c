@@ -703,11 +703,12 @@ int command_replay(int argc, char **argv)
 {
     struct replay_arguments given = {0};
     const struct cli_option options[] = {
-        {0, "trace", CLI_LIST, &given.traces, NULL, "FILE", "a trace; give those of all ranks"},
-        {0, "steps", CLI_RANGE, &given.steps, &given.steps_given, "A..B", "compare only these steps, and all of them"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object"},
+        {0, "trace", CLI_LIST, &given.traces, NULL, "FILE", "a trace; give those of all ranks", NULL},
+        {0, "steps", CLI_RANGE, &given.steps, &given.steps_given, "A..B", "compare only these steps, and all of them",
+         NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print only the result"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print only the result", NULL},
     };
     const struct cli_command command = {
         .program = program,

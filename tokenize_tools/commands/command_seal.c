@@ -230,13 +230,13 @@ int command_seal(int argc, char **argv)
     struct seal_arguments given = {.level = SEAL_LEVEL};
     const struct cli_option options[] = {
         {0, "force", CLI_FLAG, &given.force, NULL, NULL,
-         "seal again what is sealed, and remove NAME.bin although another program has an index of it"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object"},
-        {0, "level", CLI_NUMBER, &given.level, NULL, "N", "level of zstd, 1 to 19 (default: 6)"},
+         "seal again what is sealed, and remove NAME.bin although another program has an index of it", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
+        {0, "level", CLI_NUMBER, &given.level, NULL, "N", "level of zstd, 1 to 19 (default: 6)", NULL},
         CLI_OPTION_PROGRESS(given.progress_mode),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report", NULL},
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
-         "number of threads that compress (default: one per processor)"},
+         "number of threads that compress (default: one per processor)", NULL},
     };
     const struct cli_command command = {
         .program = "tokmap seal",
@@ -257,12 +257,12 @@ int command_unseal(int argc, char **argv)
 {
     struct seal_arguments given = {.unseal = true};
     const struct cli_option options[] = {
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace a NAME.bin that does not belong to the shard"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object"},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace a NAME.bin that does not belong to the shard", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress_mode),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report", NULL},
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
-         "number of threads that decompress (default: one per processor)"},
+         "number of threads that decompress (default: one per processor)", NULL},
     };
     const struct cli_command command = {
         .program = "tokmap unseal",

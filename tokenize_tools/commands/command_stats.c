@@ -434,19 +434,19 @@ int command_stats(int argc, char **argv)
     struct stats_arguments given = {.tokenizer = TOKENIZER_ARGUMENTS_INIT, .top = 20};
     const struct cli_option options[] = {
         CLI_HEADING("What is counted"),
-        {0, "no-ids", CLI_FLAG, &given.no_ids, NULL, NULL, "do not read the tokens: documents and files only"},
+        {0, "no-ids", CLI_FLAG, &given.no_ids, NULL, NULL, "do not read the tokens: documents and files only", NULL},
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
-         "number of threads (default: one per processor)"},
+         "number of threads (default: one per processor)", NULL},
         CLI_HEADING("What is printed"),
-        {0, "top", CLI_NUMBER, &given.top, NULL, "N", "the N most frequent ids (default: 20; 0: none)"},
-        {0, "unused", CLI_FLAG, &given.unused, NULL, NULL, "list the ids that do not occur, as ranges"},
-        {'v', "verbose", CLI_FLAG, &given.verbose, NULL, NULL, "all input files, and what --unused lists"},
+        {0, "top", CLI_NUMBER, &given.top, NULL, "N", "the N most frequent ids (default: 20; 0: none)", NULL},
+        {0, "unused", CLI_FLAG, &given.unused, NULL, NULL, "list the ids that do not occur, as ranges", NULL},
+        {'v', "verbose", CLI_FLAG, &given.verbose, NULL, NULL, "all input files, and what --unused lists", NULL},
         CLI_HEADING("The tokenizer, for texts of ids and bytes of text"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         CLI_HEADING("General"),
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object for each dataset"},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object for each dataset", NULL},
         CLI_OPTION_PROGRESS(given.progress),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
     };
     const struct cli_command command = {
         .program = program,

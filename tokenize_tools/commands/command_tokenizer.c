@@ -185,8 +185,8 @@ int command_tokenizer(int argc, char **argv)
         TOKENIZER_OPTION_SPECIAL(describing.asked),
         TOKENIZER_OPTIONS_RANK_FILE(describing.asked),
         CLI_HEADING("General"),
-        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24"},
-        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object"},
+        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24", NULL},
+        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object", NULL},
     };
     const struct cli_command command = {
         .program = program,

@@ -347,10 +347,10 @@ int command_verify(int argc, char **argv)
     struct verify_arguments given = {0};
     const struct cli_option options[] = {
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
-         "number of threads that read (default: one per processor)"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object"},
+         "number of threads that read (default: one per processor)", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print faults only"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print faults only", NULL},
     };
     const struct cli_command command = {
         .program = program,

@@ -225,7 +225,7 @@ int command_convert(int argc, char **argv)
 {
     struct convert_arguments given = {.tokenizer = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
-        {'o', "output", CLI_TEXT, &given.output, NULL, "PREFIX", "what the names of the output begin with"},
+        {'o', "output", CLI_TEXT, &given.output, NULL, "PREFIX", "what the names of the output begin with", NULL},
         {0, "to", CLI_CHOICE, &given.to, NULL, "FORMAT",
          "what to write: a shard (tokmap, the default), or the files of another project",
          "tokmap|" FOREIGN_TARGET_NAMES},
@@ -233,13 +233,14 @@ int command_convert(int argc, char **argv)
         {0, "width", CLI_NUMBER, &given.width, &given.width_given, "BYTES",
          "bytes of a token in the output, 2 or 4 (default: those of the dataset; nanogpt: 2); an id that does not fit "
          "is "
-         "an error"},
+         "an error",
+         NULL},
         {0, "drop-mask", CLI_FLAG, &given.drop_mask, NULL, NULL,
-         "convert a dataset with a mask to a format that cannot have one"},
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace the output if it exists"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object"},
+         "convert a dataset with a mask to a format that cannot have one", NULL},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress_mode),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress and no report", NULL},
     };
     const struct cli_command command = {
         .program = program,

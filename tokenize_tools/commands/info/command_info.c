@@ -814,14 +814,14 @@ int command_info(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
-        {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N", "the run ends after N steps"},
-        {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes"},
+        {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N", "the run ends after N steps", NULL},
+        {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes", NULL},
         CLI_HEADING("General"),
         {0, "lengths", CLI_FLAG, &given.lengths, NULL, NULL,
-         "print the lengths of a dataset's documents only: percentiles and a histogram"},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object"},
+         "print the lengths of a dataset's documents only: percentiles and a histogram", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none"},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
     };
     const struct cli_command command = {
         .program = program,

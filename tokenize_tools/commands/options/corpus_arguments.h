@@ -36,25 +36,25 @@ struct corpus_arguments {
      "text, jsonl, json (an array of objects, or objects), csv, tsv, parquet, warc, or auto (default): by name and content; " \
      "records that are not named as such are refused", CORPUS_FORMAT_CHOICES},                                         \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
-     "the field or column of a record that holds the text (default: text)"},                                           \
+     "the field or column of a record that holds the text (default: text)", NULL},                                     \
     {0, "separator", CLI_TEXT, &(corpus).separator, NULL, "TEXT",                                                      \
      "what separates the documents of a text file, such as '<|endoftext|>' or '\\n\\n'; \\n, \\t, \\r, \\\\, and "     \
-     "\\xHH are escapes (default: a text file is one document)"}
+     "\\xHH are escapes (default: a text file is one document)", NULL}
 /* These six say which files are read. */
 #define CORPUS_OPTIONS_FILES(corpus)                                                                                   \
     {0, "include", CLI_LIST, &(corpus).include, NULL, "GLOB",                                                          \
      "read only files whose name matches, or whose path below the folder matches if GLOB has a slash; may be repeated", \
      NULL},                                                                                                            \
     {0, "exclude", CLI_LIST, &(corpus).exclude, NULL, "GLOB",                                                          \
-     "leave out files and folders whose name or path matches; may be repeated"},                                       \
+     "leave out files and folders whose name or path matches; may be repeated", NULL},                                 \
     {0, "hidden", CLI_FLAG, &(corpus).hidden, NULL, NULL,                                                              \
-     "read also hidden files and folders, whose names begin with a dot, or with _ beside tables"},                     \
+     "read also hidden files and folders, whose names begin with a dot, or with _ beside tables", NULL},               \
     {0, "table-files", CLI_FLAG, &(corpus).table_files, NULL, NULL,                                                    \
-     "read all files of tables of Delta Lake, Iceberg, and Hudi, with rows that were deleted or replaced"},            \
+     "read all files of tables of Delta Lake, Iceberg, and Hudi, with rows that were deleted or replaced", NULL},      \
     {0, "files-from", CLI_LIST, &(corpus).lists, NULL, "FILE",                                                         \
-     "read also the files that FILE lists, one path per line; - is standard input; may be repeated"},                  \
+     "read also the files that FILE lists, one path per line; - is standard input; may be repeated", NULL},            \
     {'0', "null", CLI_FLAG, &(corpus).null, NULL, NULL,                                                                \
-     "the paths of --files-from end with a zero byte, as find -print0 writes them"}
+     "the paths of --files-from end with a zero byte, as find -print0 writes them", NULL}
 /* This one says what happens at a bad file or record. */
 #define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
     {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
@@ -62,16 +62,16 @@ struct corpus_arguments {
 /* This one is for a program that starts the command (cli_is_internal()). */
 #define CORPUS_OPTION_FEEDER(corpus)                                                                                   \
     {0, "feeder", CLI_NUMBER, &(corpus).feeder, &(corpus).feeder_given, "PID",                                         \
-     "internal: standard input is a feed (byte_source.h) of the process PID, the parent of this one"}
+     "internal: standard input is a feed (byte_source.h) of the process PID, the parent of this one", NULL}
 /* These three say what happens to texts that are not valid UTF-8 or too long. */
 #define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
     {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \
      "at text that is not valid UTF-8: error (default), replace (U+FFFD for each invalid sequence), or skip (leave "   \
      "the document out)", "error|replace|skip"},                                                                       \
     {0, "max-record", CLI_SIZE, &(corpus).max_record, NULL, "SIZE",                                                    \
-     "the longest accepted record (default: 64Mi)"},                                                                   \
+     "the longest accepted record (default: 64Mi)", NULL},                                                      \
     {0, "max-document", CLI_SIZE, &(corpus).max_document, NULL, "SIZE",                                                \
-     "the largest accepted text that must be held in memory whole (default: 64Mi)"}
+     "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */
 
 /* Decodes the separator. Refuses arguments that are wrong or contradict each other: the operands and lists name

@@ -29,12 +29,12 @@ struct run_arguments {
 /* clang-format off */
 /* Rows for a table of options. */
 #define RUN_OPTIONS(run)                                                                                               \
-    {0, "seq-len", CLI_SIZE, &(run).seq_len, &(run).seq_len_given, "S", "tokens of a row"},                            \
+    {0, "seq-len", CLI_SIZE, &(run).seq_len, &(run).seq_len_given, "S", "tokens of a row", NULL},                      \
     {0, "lookahead", CLI_NUMBER, &(run).lookahead, &(run).lookahead_given, "L",                                        \
-     "tokens of a window after those of the row, for targets (default: 1)"},                                           \
-    {0, "batch", CLI_NUMBER, &(run).batch, &(run).batch_given, "G", "rows of a global batch"},                         \
-    {0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "SEED", "seed of the order (default: 0)"},                 \
-    {0, "order", CLI_CHOICE, &(run).order, &(run).ordering_given, "ORDER",                                             \
+     "tokens of a window after those of the row, for targets (default: 1)", NULL},                                     \
+    {0, "batch", CLI_NUMBER, &(run).batch, &(run).batch_given, "G", "rows of a global batch", NULL},                   \
+    {0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "SEED", "seed of the order (default: 0)", NULL},           \
+    {0, "order", CLI_CHOICE, &(run).order, &(run).ordering_given, "ORDER",                                          \
      "shuffle (default), or sequential, which uses no seed", "shuffle|sequential"}
 /* clang-format on */
 

@@ -36,33 +36,33 @@ struct tokenizer_arguments {
     {0, "pattern", CLI_TEXT, &(tokenizer).options.pattern, NULL, "NAME",                                               \
      "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", SPLIT_RULES_NAMES},              \
     {0, "pattern-regex", CLI_TEXT, &(tokenizer).options.pattern_regex, NULL, "REGEX",                                  \
-     "the same, as a regular expression in tiktoken's syntax"},                                                        \
+     "the same, as a regular expression in tiktoken's syntax", NULL},                                                  \
     {0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                                 \
-     "the special tokens of a rank file: a JSON object that maps each text to its id"},                                \
+     "the special tokens of a rank file: a JSON object that maps each text to its id", NULL},                          \
     {0, "cut-as", CLI_TEXT, &(tokenizer).options.cut_as, NULL, "NAME",                                                 \
-     "cut long texts before they are encoded, as the code of this model does: kimi, llama3, or llama4 (default: each " \
+     "cut long texts before they are encoded, as the code of this model does: kimi, llama3, or llama4 (default: each "  \
      "text is encoded as a whole)", text_cuts_names()},                                                                \
     {0, "lower-case", CLI_TEXT, &(tokenizer).options.lower_case, NULL, "YES|NO",                                       \
      "whether text is made lower case and loses its accents; for a vocab.txt without a tokenizer_config.json", "yes, no"},   \
     {0, "no-cache", CLI_FLAG, &(tokenizer).no_cache, NULL, NULL,                                                       \
-     "has no effect, because no tables are kept from run to run; accepted for scripts that pass it"}
+     "has no effect, because no tables are kept from run to run; accepted for scripts that pass it", NULL}
 /* ... the tokenizer with these five, ... */
 #define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
     {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
      "the tokenizer file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, vocab.txt, "                  \
-     "tokenizer.model), a folder that holds one, or 'bytes' (default): one token per byte"},                           \
+     "tokenizer.model), a folder that holds one, or 'bytes' (default): one token per byte", NULL},                                                \
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... the same for a command that reads a dataset, whose index records the tokenizer, ... */
 #define TOKENIZER_OPTIONS_RECORDED(tokenizer)                                                                          \
     {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
      "the tokenizer that the dataset was made with: a file, or a folder that holds one (default: the one that 'tokmap "\
-     "pack' was given, if it is still there)"},                                                                        \
+     "pack' was given, if it is still there)", NULL},                                                                  \
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... the same for a command that records the tokenizer of ids that another program made, ... */
 #define TOKENIZER_OPTIONS_STATED(tokenizer)                                                                            \
     {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
-     "the tokenizer that made the ids, to be recorded: a file, or a folder that holds one; ids that it does not have " \
-     "are an error"},                                                                                                  \
+     "the tokenizer that made the ids, to be recorded: a file, or a folder that holds one; ids that it does not have "  \
+     "are an error", NULL},                                                                                            \
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... what happens to text that reads like a special token, ... */
 #define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
@@ -71,10 +71,10 @@ struct tokenizer_arguments {
      "is an error (error)", TOKENIZER_SPECIAL_CHOICES}
 /* ... and the tokens around documents. */
 #define TOKENIZER_OPTIONS_EOD_BOS(tokenizer, eod_help, no_eod_help)                                                    \
-    {0, "eod", CLI_MAYBE, &(tokenizer).eod, &(tokenizer).eod_given, "NAME|ID", eod_help},                              \
-    {0, "no-eod", CLI_FLAG, &(tokenizer).no_eod, NULL, NULL, no_eod_help},                                             \
+    {0, "eod", CLI_MAYBE, &(tokenizer).eod, &(tokenizer).eod_given, "NAME|ID", eod_help, NULL},                        \
+    {0, "no-eod", CLI_FLAG, &(tokenizer).no_eod, NULL, NULL, no_eod_help, NULL},                                       \
     {0, "bos", CLI_MAYBE, &(tokenizer).bos, &(tokenizer).bos_given, "NAME|ID",                                         \
-     "begin each document with this token"}
+     "begin each document with this token", NULL}
 /* clang-format on */
 
 /* Refuses arguments that contradict each other, as far as the command line alone shows it. Returns 0, or prints a

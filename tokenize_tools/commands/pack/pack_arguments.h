@@ -157,19 +157,19 @@ enum drop_method { DROP_EXACT, DROP_MINHASH }; /* in the order of the choices of
      "inputs are read twice; the output is the same",                                                                  \
      NULL},                                                                                                            \
     {0, "minhash-ngram", CLI_NUMBER, &(drop).ngram, &(drop).ngram_given, "N",                                          \
-     "minhash compares N words in a row (default: 5)"},                                                                \
+     "minhash compares N words in a row (default: 5)", NULL},                                                          \
     {0, "minhash-bands", CLI_NUMBER, &(drop).bands, &(drop).bands_given, "N",                                          \
-     "the bands of a signature, of which two near-duplicates have one in common (default: 14)"},                       \
+     "the bands of a signature, of which two near-duplicates have one in common (default: 14)", NULL},                 \
     {0, "minhash-rows", CLI_NUMBER, &(drop).rows, &(drop).rows_given, "N",                                             \
-     "the hashes of a band (default: 8); more of them find fewer near-duplicates, and more bands find more"},          \
+     "the hashes of a band (default: 8); more of them find fewer near-duplicates, and more bands find more", NULL},    \
     {0, "exclude-ngrams", CLI_LIST, &(drop).ngrams, NULL, "FILE",                                                      \
      "leave out every document with words of an evaluation set: with an n-gram of a line or record of FILE (text, "    \
      "JSONL, JSON, Parquet); may be repeated",                                                                         \
      NULL},                                                                                                            \
     {0, "exclude-words", CLI_NUMBER, &(drop).words, &(drop).words_given, "N",                                          \
-     "the words of such an n-gram (default: 13)"},                                                                     \
+     "the words of such an n-gram (default: 13)", NULL},                                                               \
     {0, "exclude-field", CLI_TEXT, &(drop).field, NULL, "NAME",                                                        \
-     "the field of the records of these files that holds the text (default: text)"}
+     "the field of the records of these files that holds the text (default: text)", NULL}
 /* clang-format on */
 
 /* Refuses arguments that are wrong or do not fit the content of the documents or a dry run. Returns 0, or prints a

@@ -52,7 +52,7 @@ struct skip_report {
      "with --on-error skip: fail if more than N files and records, or more than P percent of them, are left out",      \
      NULL},                                                                                                            \
     {0, "skipped-list", CLI_TEXT, &(skips).list_path, NULL, "FILE",                                                    \
-     "list everything that is left out in FILE, as JSONL"}
+     "list everything that is left out in FILE, as JSONL", NULL}
 /* clang-format on */
 
 /* Checks the options, and creates the list; `force` replaces an existing one. Sets the fields of *skips that are no
