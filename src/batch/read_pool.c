@@ -96,15 +96,18 @@ static void read_one(struct read_pool *pool, struct read *read)
     const bool hint = read->hint;
     size_t got = 0;
     int system = 0;
+    /* The descriptor is open: its owner gives its reads up, which takes the mutex, before it closes it. */
+    struct os_fetched *file = os_fetched_hold(os_fetched_of(fd));
     os_mutex_unlock(pool->mutex);
     if (hint) {
-        os_read_ahead(fd, offset, bytes);
+        os_fetched_read_ahead(file, fd, offset, bytes);
     } else if (offset == STAT_AT) {
         system = os_fstat(fd, (struct os_stat *)(void *)read->buffer);
         got = bytes;
     } else {
-        system = os_pread(fd, read->buffer, bytes, offset, &got);
+        system = os_fetched_pread(file, fd, read->buffer, bytes, offset, &got);
     }
+    os_fetched_release(file);
     os_mutex_lock(pool->mutex);
     read->system = system;
     read->got = got;

@@ -146,7 +146,7 @@ enum tokmap_status cache_shard_attach(struct cache_shard *shard, enum cache_part
     struct cache_attached *attached = calloc(1, sizeof *attached);
     *name = strdup(shard->names[part]);
     if (attached && *name) {
-        *attached = (struct cache_attached){{need, kept, ask, attached_close}, shard, part, false};
+        *attached = (struct cache_attached){{need, kept, ask, attached_close, 0}, shard, part, false};
         cache_shard_hold(shard);
         if (!os_fetched_set(fd, &attached->fetched))
             return TOKMAP_OK;

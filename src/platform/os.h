@@ -143,14 +143,22 @@ struct os_fetched {
     /* Returns whether the bytes have been present without a break since need() set `state`. */
     bool (*kept)(struct os_fetched *file, uint64_t offset, uint64_t bytes, uint64_t state);
     void (*ask)(struct os_fetched *file, uint64_t offset, uint64_t bytes); /* fetches ahead. A hint */
-    void (*close)(struct os_fetched *file);                                /* the descriptor was closed */
+    void (*close)(struct os_fetched *file);                                /* its last use has ended */
+    uint32_t users; /* the descriptor, and reads that may outlive it; accessed atomically */
 };
 
 /* From now on os_pread() and os_pread_cached() of the descriptor read bytes that are present, os_read_ahead() asks for
- * those that are not, and os_close() calls file->close(). In a mapping, bytes that are not present are zeros: call
- * need() before a load from it, and kept() after. Returns 0 or ENOMEM. */
+ * those that are not, and os_close() gives the descriptor's use of the file up. In a mapping, bytes that are not
+ * present are zeros: call need() before a load from it, and kept() after. Returns 0 or ENOMEM. */
 int os_fetched_set(int fd, struct os_fetched *file);
 struct os_fetched *os_fetched_of(int fd); /* NULL: the file is not one that is fetched */
+/* Keeps a file whose descriptor is open until it is released, even if the descriptor is closed before. Any thread, and
+ * NULL is accepted. */
+struct os_fetched *os_fetched_hold(struct os_fetched *file);
+void os_fetched_release(struct os_fetched *file);
+/* os_pread() and os_read_ahead() of a descriptor whose file is known, and held if another thread may close it. */
+int os_fetched_pread(struct os_fetched *file, int fd, void *into, size_t count, uint64_t offset, size_t *got);
+void os_fetched_read_ahead(struct os_fetched *file, int fd, uint64_t offset, uint64_t bytes);
 
 /* Maps the first `bytes` of a file, shared, for reading and writing; os_unmap() ends it. */
 int os_map_shared(int fd, uint64_t bytes, void **address);

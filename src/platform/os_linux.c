@@ -121,8 +121,7 @@ void os_close(int fd)
     if (file)
         (void)os_fetched_set(fd, NULL);
     close(fd);
-    if (file)
-        file->close(file);
+    os_fetched_release(file);
 }
 
 void os_files_expect(uint64_t count)
@@ -243,9 +242,8 @@ static int pread_plain(int fd, void *into, size_t count, uint64_t offset, size_t
     return 0;
 }
 
-int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+int os_fetched_pread(struct os_fetched *file, int fd, void *into, size_t count, uint64_t offset, size_t *got)
 {
-    struct os_fetched *file = os_fetched_of(fd);
     int system = 0;
     if (!file)
         return pread_plain(fd, into, count, offset, got);
@@ -265,6 +263,11 @@ int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
             break;
     }
     return system;
+}
+
+int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+{
+    return os_fetched_pread(os_fetched_of(fd), fd, into, count, offset, got);
 }
 
 static int pread_cached_plain(int fd, void *into, size_t count, uint64_t offset, size_t *got)
@@ -584,14 +587,18 @@ int os_folder_list(const char *path, int (*entry)(void *user, const char *name),
 
 /* ---- page cache ---- */
 
-void os_read_ahead(int fd, uint64_t offset, uint64_t bytes)
+void os_fetched_read_ahead(struct os_fetched *file, int fd, uint64_t offset, uint64_t bytes)
 {
-    struct os_fetched *file = os_fetched_of(fd);
     uint64_t state;
     if (file && file->need(file, offset, bytes, false, &state))
         file->ask(file, offset, bytes);
     else
         (void)readahead(fd, (off64_t)offset, (size_t)bytes);
+}
+
+void os_read_ahead(int fd, uint64_t offset, uint64_t bytes)
+{
+    os_fetched_read_ahead(os_fetched_of(fd), fd, offset, bytes);
 }
 
 void os_advise_random(int fd)

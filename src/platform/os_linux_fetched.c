@@ -50,9 +50,24 @@ int os_fetched_set(int fd, struct os_fetched *file)
             free(made);
         group = group ? group : none;
     }
+    if (file)
+        file->users = 1;
     __atomic_store_n(&group->files[fd % GROUP], file, __ATOMIC_RELEASE);
     __atomic_store_n(&set_ever, 1, __ATOMIC_RELEASE);
     return 0;
+}
+
+struct os_fetched *os_fetched_hold(struct os_fetched *file)
+{
+    if (file)
+        (void)__atomic_add_fetch(&file->users, 1, __ATOMIC_ACQ_REL);
+    return file;
+}
+
+void os_fetched_release(struct os_fetched *file)
+{
+    if (file && !__atomic_sub_fetch(&file->users, 1, __ATOMIC_ACQ_REL))
+        file->close(file);
 }
 
 int os_map_shared(int fd, uint64_t bytes, void **address)

@@ -335,7 +335,7 @@ static void what_was_given_up_is_not_in_a_row(void **unused)
     struct made made;
     made_new(&made, folder, "fetched", 2, 50257, sizes, 1);
     struct fetched_file file = {
-        {fetched_need, fetched_kept, fetched_ask, fetched_close}, made.bin[0], NULL, 0, 0, 0, 0};
+        {fetched_need, fetched_kept, fetched_ask, fetched_close, 0}, made.bin[0], NULL, 0, 0, 0, 0};
     struct reader reader = open_with(made.name, TOKMAP_READ_MAPPED, ROW, &residency, &gather);
     struct shard_tokens tokens;
     size_t got;

@@ -187,6 +187,73 @@ static void closing_does_not_wait(void **unused)
     }
 }
 
+/* A file that is fetched: need() hangs as pread() does, and the memory must be there when it returns. */
+struct fetched_file {
+    struct os_fetched fetched;
+    uint32_t closed; /* accessed atomically */
+};
+
+static int fetched_need(struct os_fetched *file, uint64_t offset, uint64_t bytes, bool wait, uint64_t *state)
+{
+    (void)offset, (void)bytes;
+    *state = 0;
+    if (!wait)
+        return EAGAIN;
+    __atomic_add_fetch(&hung, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&hanging, __ATOMIC_SEQ_CST))
+        os_sleep_ns(MS);
+    __atomic_sub_fetch(&hung, 1, __ATOMIC_SEQ_CST);
+    const struct fetched_file *own = (const struct fetched_file *)(const void *)file;
+    assert_int_equal(__atomic_load_n(&own->closed, __ATOMIC_SEQ_CST), 0);
+    return 0;
+}
+
+static bool fetched_kept(struct os_fetched *file, uint64_t offset, uint64_t bytes, uint64_t state)
+{
+    (void)file, (void)offset, (void)bytes, (void)state;
+    return true;
+}
+
+static void fetched_ask(struct os_fetched *file, uint64_t offset, uint64_t bytes)
+{
+    (void)file, (void)offset, (void)bytes;
+}
+
+static void fetched_close(struct os_fetched *file)
+{
+    struct fetched_file *own = (struct fetched_file *)(void *)file;
+    __atomic_add_fetch(&own->closed, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A file that is fetched may be closed while a read of it hangs: it stays until the read has ended. */
+static void a_fetched_file_outlives_its_descriptor(void **unused)
+{
+    (void)unused;
+    uint8_t into[BYTES];
+    size_t got;
+    for (int hint = 0; hint < 2; hint++) {
+        struct fetched_file file = {{fetched_need, fetched_kept, fetched_ask, fetched_close, 0}, 0};
+        int other;
+        struct read_pool *pool = pool_open(1, 2, 5 * MS);
+        assert_int_equal(os_open(path, OS_READ, &other), 0);
+        assert_int_equal(os_fetched_set(other, &file.fetched), 0);
+        if (hint)
+            read_pool_hint(pool, other, 0, BYTES);
+        hang(true);
+        assert_int_equal(read_pool_read(pool, other, into, BYTES, 0, &got), ETIMEDOUT);
+        await_hung(1);
+        read_pool_close(pool);
+        os_close(other);
+        assert_null(os_fetched_of(other));
+        assert_int_equal(__atomic_load_n(&file.closed, __ATOMIC_SEQ_CST), 0);
+        hang(false);
+        await_hung(0);
+        for (int i = 0; i < 10000 && !__atomic_load_n(&file.closed, __ATOMIC_SEQ_CST); i++)
+            os_sleep_ns(MS);
+        assert_int_equal(__atomic_load_n(&file.closed, __ATOMIC_SEQ_CST), 1);
+    }
+}
+
 /* What was asked for is taken once, in any order; what was not asked for is not there; the end of the file is short. */
 static void reads_ahead_are_taken(void **unused)
 {
@@ -516,6 +583,7 @@ int main(void)
         cmocka_unit_test(hashes_that_hang_miss_the_deadline),
         cmocka_unit_test(a_read_that_hangs_misses_its_deadline),
         cmocka_unit_test(closing_does_not_wait),
+        cmocka_unit_test(a_fetched_file_outlives_its_descriptor),
         cmocka_unit_test(reads_ahead_are_taken),
         cmocka_unit_test(the_probe_finds_slow_storage),
         cmocka_unit_test(a_change_of_slow_storage_is_found),
