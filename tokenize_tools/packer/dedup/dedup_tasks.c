@@ -176,6 +176,8 @@ enum tokmap_status dedup_tasks_run(const struct dedup_tasks_options *options, st
     work_folder_close(tasks.folder);
     if (outcome->finished && !outcome->by_other)
         work_end(&tasks);
+    else if (outcome->finished) /* the other one could not remove a folder in which this one had just made a file */
+        rest_remove(&tasks);
     dedup_stages_free(&tasks.stages);
     free(tasks.folder_path);
     free(tasks.list);
