@@ -35,6 +35,7 @@
 #include "values_names.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
+#define VALUES_REMEDY "restore the file from a good copy, or remove it and make these values again"
 
 enum { UNIT_BLOCKS = 16 };
 
@@ -334,6 +335,7 @@ struct hashed {
     const char *path, *name, *table; /* for messages: "mask"; where its hashes are */
     uint64_t first, end;
     uint64_t bits; /* of the bitmap that ends at `end` */
+    const char *remedy;
 };
 
 /* Compares a block with its hash, and spare bits with 0. Returns its bytes. */
@@ -348,19 +350,20 @@ static uint64_t check_hashed(struct worker *worker, uint64_t number, const struc
     int system = os_pread(file->fd, worker->parts->buffer, bytes, offset, &got);
     if (system)
         (void)error_set_system(&fault, system, file->path, offset,
-                               "block %" PRIu64 " of the %s cannot be read from storage; " REMEDY, block, file->name);
+                               "block %" PRIu64 " of the %s cannot be read from storage; %s", block, file->name,
+                               file->remedy);
     else if (got < bytes)
         (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, file->path, offset + got,
-                        "the %s ends at this byte, but its tokens need %" PRIu64 " bytes; " REMEDY, file->name,
-                        file->end);
+                        "the %s ends at this byte, but its tokens need %" PRIu64 " bytes; %s", file->name, file->end,
+                        file->remedy);
     else if (hash64(read, bytes) != hash)
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, file->path, offset,
                         "block %" PRIu64 " of the %s (bytes %" PRIu64 "..%" PRIu64
-                        ") does not match its hash in the %s; " REMEDY,
-                        block, file->name, offset, offset + bytes, file->table);
+                        ") does not match its hash in the %s; %s",
+                        block, file->name, offset, offset + bytes, file->table, file->remedy);
     else if (offset + bytes == file->end && spare && read[bytes - 1] >> spare)
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, file->path, file->end - 1,
-                        "a bit of the %s that belongs to no token is not 0; " REMEDY, file->name);
+                        "a bit of the %s that belongs to no token is not 0; %s", file->name, file->remedy);
     else
         return bytes;
     report(worker->verify, number, true, &fault);
@@ -378,7 +381,8 @@ static void verify_values(struct worker *worker, uint64_t number, const char *wh
         report(verify, number, true, &fault);
         return;
     }
-    const struct hashed file = {values.fd, values.path, "values", "table", VALUES_AT, ranges->end, values.tokens};
+    const struct hashed file = {values.fd, values.path, "values",      "table",
+                                VALUES_AT, ranges->end, values.tokens, VALUES_REMEDY};
     for (uint64_t block = 0; block < ranges->count && ranges->end > VALUES_AT && !stopped(verify); block++)
         advance(verify, check_hashed(worker, number, &file, block, ranges->hashes[block]));
     uint64_t zeros = 0;
@@ -386,7 +390,7 @@ static void verify_values(struct worker *worker, uint64_t number, const char *wh
     if (!verify->dataset->cache && /* which has nothing between them */
         (os_pread(values.fd, &zeros, values.hashes_at - ranges->end, ranges->end, &got) || zeros)) {
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, values.path, ranges->end,
-                        "the bytes before the hashes of the values are not zeros, or cannot be read; " REMEDY);
+                        "the bytes before the hashes of the values are not zeros, or cannot be read; " VALUES_REMEDY);
         report(verify, number, true, &fault);
     }
     free(ranges);
@@ -410,7 +414,8 @@ static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
                                 .name = "mask",
                                 .table = "index",
                                 .end = shard->mask.bytes,
-                                .bits = shard->index.shard.tokens};
+                                .bits = shard->index.shard.tokens,
+                                .remedy = REMEDY};
     for (uint64_t block = first; block < last && !stopped(verify); block++)
         bytes_done += check_hashed(worker, number, &file, block, index_mask_hash(&shard->index, block));
     advance(verify, bytes_done);
