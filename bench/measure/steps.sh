@@ -14,6 +14,8 @@ fi
 
 step loader loader "$data"
 step loader-cold loader --cold "$data"
+step loader-values loader --values 128 --dir "$folder"
+step loader-values-cold loader --values 128 --cold --dir "$folder"
 step train-cold train --cold "$data"
 step train-cold-2.5 train --cold --step-ms 2.5 "$data"
 step open open "$data"
@@ -140,6 +142,7 @@ step cost-15t cost "$run" --gpus 1024 --step-ms 8000
 for table in progressive pin overlap start remote; do
     step "compare-$table" compare $table "$data" "${offline[@]}"
 done
+step compare-values compare values "${offline[@]}"
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
     # Several systems take a minute for each repeat.
     step compare-pack compare pack -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}" --repeats 3 --seconds 6
