@@ -96,8 +96,7 @@ static void read_one(struct read_pool *pool, struct read *read)
     const bool hint = read->hint;
     size_t got = 0;
     int system = 0;
-    /* The descriptor is open: its owner gives its reads up, which takes the mutex, before it closes it. */
-    struct os_fetched *file = os_fetched_hold(os_fetched_of(fd));
+    struct os_fetched *file = os_fetched_hold(fd); /* whose descriptor may be closed while it is read */
     os_mutex_unlock(pool->mutex);
     if (hint) {
         os_fetched_read_ahead(file, fd, offset, bytes);

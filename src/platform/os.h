@@ -152,10 +152,10 @@ struct os_fetched {
  * present are zeros: call need() before a load from it, and kept() after. Returns 0 or ENOMEM. */
 int os_fetched_set(int fd, struct os_fetched *file);
 struct os_fetched *os_fetched_of(int fd); /* NULL: the file is not one that is fetched */
-/* Keeps a file whose descriptor is open until it is released, even if the descriptor is closed before. Any thread, and
- * NULL is accepted. */
-struct os_fetched *os_fetched_hold(struct os_fetched *file);
-void os_fetched_release(struct os_fetched *file);
+/* Returns the file of a descriptor, as os_fetched_of() does, which stays until it is released, even if another thread
+ * closes the descriptor meanwhile. */
+struct os_fetched *os_fetched_hold(int fd);
+void os_fetched_release(struct os_fetched *file); /* accepts NULL */
 /* os_pread() and os_read_ahead() of a descriptor whose file is known, and held if another thread may close it. */
 int os_fetched_pread(struct os_fetched *file, int fd, void *into, size_t count, uint64_t offset, size_t *got);
 void os_fetched_read_ahead(struct os_fetched *file, int fd, uint64_t offset, uint64_t bytes);

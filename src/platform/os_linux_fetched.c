@@ -52,15 +52,22 @@ int os_fetched_set(int fd, struct os_fetched *file)
     }
     if (file)
         file->users = 1;
+    os_process_lock(); /* no thread is between finding a file and holding it */
     __atomic_store_n(&group->files[fd % GROUP], file, __ATOMIC_RELEASE);
+    os_process_unlock();
     __atomic_store_n(&set_ever, 1, __ATOMIC_RELEASE);
     return 0;
 }
 
-struct os_fetched *os_fetched_hold(struct os_fetched *file)
+struct os_fetched *os_fetched_hold(int fd)
 {
+    if (!os_fetched_of(fd))
+        return NULL;
+    os_process_lock();
+    struct os_fetched *file = os_fetched_of(fd);
     if (file)
         (void)__atomic_add_fetch(&file->users, 1, __ATOMIC_ACQ_REL);
+    os_process_unlock();
     return file;
 }
 

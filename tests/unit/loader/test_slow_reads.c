@@ -260,6 +260,49 @@ static void a_fetched_file_outlives_its_descriptor(void **unused)
     }
 }
 
+/* What holds a file beside the thread that closes it finds all of it or none: see fetched_free(). */
+static void fetched_free(struct os_fetched *file)
+{
+    struct fetched_file *own = (struct fetched_file *)(void *)file;
+    own->closed = 1;
+    free(own);
+}
+
+static int closed_fd;
+static uint32_t holding; /* accessed atomically */
+
+static void hold_often(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&holding, __ATOMIC_SEQ_CST)) {
+        struct os_fetched *file = os_fetched_hold(closed_fd);
+        assert_true(!file || !((struct fetched_file *)(void *)file)->closed);
+        os_fetched_release(file);
+    }
+}
+
+static void a_file_is_held_or_gone(void **unused)
+{
+    (void)unused;
+    struct os_thread *thread;
+    assert_int_equal(os_open(path, OS_READ, &closed_fd), 0);
+    __atomic_store_n(&holding, 1, __ATOMIC_SEQ_CST);
+    assert_int_equal(os_thread_start(&thread, "hold", hold_often, NULL), 0);
+    for (int i = 0; i < 20000; i++) {
+        struct fetched_file *file = calloc(1, sizeof *file);
+        assert_non_null(file);
+        file->fetched = (struct os_fetched){fetched_need, fetched_kept, fetched_ask, fetched_free, 0};
+        assert_int_equal(os_fetched_set(closed_fd, &file->fetched), 0);
+        os_close(closed_fd);
+        int again;
+        assert_int_equal(os_open(path, OS_READ, &again), 0);
+        assert_int_equal(again, closed_fd);
+    }
+    __atomic_store_n(&holding, 0, __ATOMIC_SEQ_CST);
+    os_thread_join(thread);
+    os_close(closed_fd);
+}
+
 /* What was asked for is taken once, in any order; what was not asked for is not there; the end of the file is short. */
 static void reads_ahead_are_taken(void **unused)
 {
@@ -590,6 +633,7 @@ int main(void)
         cmocka_unit_test(a_read_that_hangs_misses_its_deadline),
         cmocka_unit_test(closing_does_not_wait),
         cmocka_unit_test_teardown(a_fetched_file_outlives_its_descriptor, recover),
+        cmocka_unit_test(a_file_is_held_or_gone),
         cmocka_unit_test(reads_ahead_are_taken),
         cmocka_unit_test(the_probe_finds_slow_storage),
         cmocka_unit_test(a_change_of_slow_storage_is_found),
