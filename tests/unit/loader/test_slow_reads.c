@@ -33,13 +33,13 @@
 
 static uint32_t hanging, delayed; /* pread() hangs until this is 0 again; pread() takes 3 ms. Accessed atomically */
 static uint32_t hung;             /* calls that hang at the moment. Accessed atomically */
-static ino_t hanging_file;        /* if not 0, only reads of this file hang. Set while no thread reads */
+static ino_t hanging_file;        /* if not 0, only reads of this file hang. Accessed atomically */
 
 static bool hangs(int file)
 {
     struct stat found;
-    return __atomic_load_n(&hanging, __ATOMIC_SEQ_CST) &&
-           (!hanging_file || (!fstat(file, &found) && found.st_ino == hanging_file));
+    const ino_t only = __atomic_load_n(&hanging_file, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&hanging, __ATOMIC_SEQ_CST) && (!only || (!fstat(file, &found) && found.st_ino == only));
 }
 
 ssize_t pread(int fd, void *into, size_t count, off_t offset)
@@ -535,7 +535,7 @@ static void a_mask_that_hangs_misses_the_deadline(void **unused)
     made_new_masked(&masked, folder, "masked", 2, 50257, sizes, 1);
     (void)snprintf(path, sizeof path, "%s/masked-0.mask", folder);
     assert_int_equal(stat(path, &found), 0);
-    hanging_file = found.st_ino;
+    __atomic_store_n(&hanging_file, found.st_ino, __ATOMIC_SEQ_CST);
     struct tokmap_run *run = run_open(masked.name);
     for (uint32_t threads = 0; threads <= 1; threads++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
@@ -568,7 +568,7 @@ static void a_mask_that_hangs_misses_the_deadline(void **unused)
         tokmap_loader_close(loader);
         await_hung(0);
     }
-    hanging_file = 0;
+    __atomic_store_n(&hanging_file, 0, __ATOMIC_SEQ_CST);
     tokmap_run_close(run);
     made_free(&masked);
 }
@@ -584,7 +584,7 @@ static void hashes_that_hang_miss_the_deadline(void **unused)
     (void)snprintf(path, sizeof path, "%s/hashed-0.tmx", folder);
     assert_int_equal(stat(path, &found), 0);
     assert_true(found.st_size > 16384); /* a smaller index is kept in memory */
-    hanging_file = found.st_ino;
+    __atomic_store_n(&hanging_file, found.st_ino, __ATOMIC_SEQ_CST);
     asked_here = 0;
     struct simple_run how = SIMPLE_RUN_INIT;
     struct tokmap_run *run;
@@ -621,7 +621,7 @@ static void hashes_that_hang_miss_the_deadline(void **unused)
         await_hung(0);
     }
     assert_int_equal(asked_here, 0);
-    hanging_file = 0;
+    __atomic_store_n(&hanging_file, 0, __ATOMIC_SEQ_CST);
     tokmap_run_close(run);
     made_free(&hashed);
 }
