@@ -24,6 +24,7 @@
 #define REMOTE_ATTEMPTS 8
 #define REMOTE_ATTEMPTS_FIRST 4 /* to reach a server before any has answered: its name may be misspelled */
 #define REMOTE_PROGRESS ((uint64_t)1 << 20)
+#define REMOTE_CHANGED "the file changed while it was read; run the command again when no program writes to it"
 #define REMOTE_PATIENCE_NS ((uint64_t)300 * 1000000000)
 
 /* Receiver of reports about waiting and repeated requests. The functions may be NULL. */

@@ -273,11 +273,19 @@ static bool goes_direct(const struct http *http)
            answer->range_last - answer->range_first == http->into_bytes - 1;
 }
 
+static uint64_t fetched; /* accessed atomically */
+
+uint64_t http_fetched(void)
+{
+    return __atomic_load_n(&fetched, __ATOMIC_RELAXED);
+}
+
 static size_t on_body(char *bytes, size_t size, size_t count, void *user)
 {
     struct http *http = user;
     const size_t got = size * count;
     http->activity++;
+    (void)__atomic_add_fetch(&fetched, got, __ATOMIC_RELAXED);
     if (!http->body_begun) {
         http->waited = 0;
         http->direct = goes_direct(http);

@@ -83,6 +83,8 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
 enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end);
 void http_end(struct http *http); /* ends the request */
 
+/* Returns the bytes of all bodies that this process has received. */
+uint64_t http_fetched(void);
 /* Returns why the last call failed. Valid until the next call. */
 const char *http_reason(const struct http *http);
 /* Waits, for example between two attempts. Statuses: HTTP_OK, HTTP_STOPPED. */

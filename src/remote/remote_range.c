@@ -33,6 +33,13 @@ static enum tokmap_status judge(struct remote_client *client, const struct http_
     range->same = answer->status == 304 && range->unless && *range->tag;
     if (range->same)
         return TOKMAP_OK;
+    const bool sent = answer->status == 206 || answer->status == 200;
+    if (range->version &&
+        (answer->status == 412 || answer->status == 416 || (sent && !remote_version_is(range->version, answer)) ||
+         (answer->has_range && answer->range_total != UINT64_MAX && answer->range_total != range->total)))
+        return error_set(error, TOKMAP_ERROR_MISMATCH, client->shown, range->first, REMOTE_CHANGED);
+    if (range->version && answer->status == 404)
+        return remote_client_refused(client, answer, error);
     if (answer->status == 412)
         return replaced(client, range, error);
     if (answer->status == 416)
@@ -46,7 +53,7 @@ static enum tokmap_status judge(struct remote_client *client, const struct http_
                          "the server has no object of this name (HTTP status 404)%s",
                          range->total ? ", although the dataset has one; write the dataset again, the index last"
                                       : "; correct the name");
-    if (answer->status == 200 && !answer->ranges && !client->ranged)
+    if (answer->status == 200 && !answer->ranges && !client->ranged && !range->version)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, client->shown, TOKMAP_NO_OFFSET,
                          "the server does not serve ranges of bytes: it answers with the whole file; use a server that "
                          "does, or copy the dataset to a disk of this machine");
@@ -63,7 +70,7 @@ static enum tokmap_status judge(struct remote_client *client, const struct http_
                          "the object has %" PRIu64 " bytes, but its index says %" PRIu64
                          ": they do not belong together; write the dataset again, the index last",
                          answer->range_total, range->total);
-    else if (!range->unless && tag_is_strong(range->tag) && tag_is_strong(answer->tag) &&
+    else if (!range->version && !range->unless && tag_is_strong(range->tag) && tag_is_strong(answer->tag) &&
              strcmp(range->tag, answer->tag) != 0)
         return replaced(client, range, error);
     range->size = answer->range_total;
@@ -101,7 +108,10 @@ enum tokmap_status remote_range_read(struct remote_client *client, const char *n
                              .into = (char *)range->into,
                              .into_bytes = range->count};
     enum tokmap_status status = remote_client_name(client, name, NULL, false, error);
-    if (range->unless ? *range->tag != '\0' : tag_is_strong(range->tag)) {
+    if (range->version) {
+        remote_version_condition(range->version, condition);
+        ask.condition = condition;
+    } else if (range->unless ? *range->tag != '\0' : tag_is_strong(range->tag)) {
         (void)snprintf(condition, sizeof condition, "%s: %s", range->unless ? "if-none-match" : "if-match", range->tag);
         ask.condition = condition;
     }
@@ -122,7 +132,8 @@ enum tokmap_status remote_range_read(struct remote_client *client, const char *n
         const uint64_t wanted = min64(range->count, range->size - range->first);
         const enum http_result result = reason ? HTTP_OK : body_read(client, range, wanted, wanted == range->count);
         if (!reason && !result && range->got == wanted) {
-            memcpy(range->tag, answer.tag, sizeof answer.tag);
+            if (range->tag)
+                memcpy(range->tag, answer.tag, sizeof answer.tag);
             break;
         }
         if (!reason && !result)

@@ -9,16 +9,18 @@
 #define TOKMAP_REMOTE_REMOTE_RANGE_H
 
 #include "remote_client.h"
+#include "remote_version.h"
 
 struct remote_range {
     uint64_t first, count; /* bytes; count: at least 1 */
     uint64_t total;        /* of the file, if it is known; otherwise 0: `count` may then reach past its end */
     uint8_t *into;         /* `count` bytes */
-    char *tag;          /* HTTP_TAG_MOST bytes: the ETag of the version that is wanted, or "", and then the answer's */
-    bool known;         /* the name was right before: a server that cannot be reached is away */
-    bool unless;        /* the version of the tag is not wanted: see *same */
-    uint64_t since_ns;  /* see struct remote_client */
-    uint32_t *answered; /* set to 1 when an answer begins, atomically; or NULL */
+    char *tag; /* HTTP_TAG_MOST bytes: the ETag of the version that is wanted, or "", and then the answer's */
+    const struct remote_version *version; /* the version that is wanted of an input, in place of `tag`; or NULL */
+    bool known;                           /* the name was right before: a server that cannot be reached is away */
+    bool unless;                          /* the version of the tag is not wanted: see *same */
+    uint64_t since_ns;                    /* see struct remote_client */
+    uint32_t *answered;                   /* set to 1 when an answer begins, atomically; or NULL */
     /* Results. */
     uint64_t got;      /* bytes; fewer than `count` only without a total */
     uint64_t size;     /* of the file */

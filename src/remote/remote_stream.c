@@ -2,17 +2,12 @@
 #include "remote_stream.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "common/hash.h"
-#include "platform/os.h"
-
-#define CLOCKS_APART 60 /* seconds; the clock of a server that does not say its time may be so much behind */
-#define CHANGED "the file changed while it was read; run the command again when no program writes to it"
+#include "remote_version.h"
 
 struct remote {
     struct remote_client client;
@@ -21,7 +16,7 @@ struct remote {
     uint64_t skip;  /* bytes of the answer that have been delivered before */
     bool running;   /* an answer is being read */
     bool ended;
-    char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST]; /* the version of the first answer: one of them, or none */
+    struct remote_version version; /* of the first answer */
 };
 
 enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user,
@@ -57,41 +52,14 @@ uint64_t remote_bytes(const struct remote *remote)
     return remote->bytes;
 }
 
-/* ---- versions ---- */
-
-/* Returns true if the date of the last modification names one version (RFC 9110, 8.8.2.2): it has no fractions of
- * seconds, so the file could change once more in the second in which it was sent. */
-static bool date_is_strong(const struct http_answer *answer)
-{
-    const uint64_t now = answer->date ? answer->date : os_wall_seconds() - CLOCKS_APART;
-    return answer->changed && answer->changed < now;
-}
-
-/* Keeps what names the version of the first answer. Two files may have the same weak ETag (W/"x"), so it names none. */
-static void version_take(struct remote *remote, const struct http_answer *answer)
-{
-    *remote->tag = *remote->modified = '\0';
-    if (*answer->tag == '"')
-        memcpy(remote->tag, answer->tag, sizeof remote->tag);
-    else if (date_is_strong(answer))
-        memcpy(remote->modified, answer->modified, sizeof remote->modified);
-}
-
-/* Returns true if an answer is of the version that is being read. */
-static bool same_version(const struct remote *remote, const struct http_answer *answer)
-{
-    return *remote->tag ? !strcmp(remote->tag, answer->tag) : !strcmp(remote->modified, answer->modified);
-}
-
 uint64_t remote_version(const struct remote *remote)
 {
-    const char *version = *remote->tag ? remote->tag : remote->modified;
-    return *version ? hash64(version, strlen(version)) | 1 : 0;
+    return remote_version_number(&remote->version);
 }
 
 static enum tokmap_status changed(const struct remote *remote, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_MISMATCH, remote->client.shown, remote->at, CHANGED);
+    return error_set(error, TOKMAP_ERROR_MISMATCH, remote->client.shown, remote->at, REMOTE_CHANGED);
 }
 
 /* Judges the answer to the first request. */
@@ -105,7 +73,7 @@ static enum tokmap_status judge_first(struct remote *remote, const struct http_a
                          "the server says neither how long the file is nor where it ends (no Content-Length and no "
                          "chunks), so a broken connection would look like its end; download the file and name that");
     remote->bytes = answer->length;
-    version_take(remote, answer);
+    remote_version_take(&remote->version, answer);
     return TOKMAP_OK;
 }
 
@@ -117,7 +85,7 @@ static enum tokmap_status judge_rest(struct remote *remote, const struct http_an
         return changed(remote, error);
     if (answer->status != 206 && answer->status != 200)
         return remote_client_refused(&remote->client, answer, error);
-    if (!same_version(remote, answer))
+    if (!remote_version_is(&remote->version, answer))
         return changed(remote, error);
     if (answer->status == 200) {
         if (answer->length != remote->bytes)
@@ -139,7 +107,7 @@ static enum tokmap_status judge_rest(struct remote *remote, const struct http_an
 /* Sends requests until an answer has the bytes from remote->at on. */
 static enum tokmap_status reach(struct remote *remote, struct tokmap_error *error)
 {
-    char condition[HTTP_TAG_MOST + 32];
+    char condition[REMOTE_CONDITION_MOST];
     struct remote_ask ask = {.ranged = remote->at > 0, .first = remote->at, .last = UINT64_MAX};
     remote->skip = 0;
     remote->client.at = remote->at;
@@ -149,8 +117,7 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
                 error, TOKMAP_ERROR_IO, remote->client.shown, remote->at,
                 "the connection broke, and the server names no version of the file (an ETag that is not weak, or "
                 "Last-Modified), so the rest could be of another one; download the file and name that");
-        (void)snprintf(condition, sizeof condition, *remote->tag ? "if-match: %s" : "if-unmodified-since: %s",
-                       *remote->tag ? remote->tag : remote->modified);
+        remote_version_condition(&remote->version, condition);
         ask.condition = condition;
     }
     for (;;) {
@@ -177,7 +144,7 @@ enum tokmap_status remote_open(struct remote *remote, const char *name, struct t
     remote->bytes = UINT64_MAX;
     remote->at = 0;
     remote->running = remote->ended = false;
-    *remote->tag = *remote->modified = '\0';
+    remote->version = (struct remote_version){.tag = ""};
     if (!status)
         status = reach(remote, error);
     if (!status && watch && watch->unversioned && !remote_version(remote))

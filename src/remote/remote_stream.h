@@ -6,9 +6,8 @@
  *
  * Reading continues at the first byte that is missing (Range), of the same version of the file only: the server is
  * asked for the ETag that the first answer had (If-Match; If-Unmodified-Since if it has none), and each answer is
- * compared with the first. So the bytes are those of one version, or there is an error. A weak ETag (W/"x") may belong
- * to several files, so it counts as none, and so does a date (Last-Modified) that is not older than the answer.
- * Example, of a file of 100 bytes:
+ * compared with the first (remote_version.h). So the bytes are those of one version, or there is an error. Example,
+ * of a file of 100 bytes:
  *
  *     GET /f                                          -> 200, ETag "a", 100 bytes, of which 60 arrive
  *     GET /f  Range: bytes=60-  If-Match: "a"         -> 206, ETag "a", bytes 60-99/100: the rest

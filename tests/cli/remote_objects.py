@@ -126,7 +126,7 @@ for page in (1000, 1):
                           (['s3://lake/ice/'], 's3://lake/ice/n/t/'), (['s3://lake/ice/n/t/data/*'], 's3://lake/ice/n/t/')):
         bad(names, folder + ': the folder is a table of ', '--table-files', **signed)
     for names in (['s3://lake/ice/n/u/data/y.parquet'], ['--table-files', 's3://lake/delta/day=1/x.parquet']):
-        bad(names, 'is a Parquet file', **signed)
+        bad(names, 'is not a Parquet file', **signed)
 bucket, remote_bucket.PAGE = BUCKETS['bucket'], 7
 assert not remote_bucket.problems, remote_bucket.problems
 # A server that does not know encoding-type sends keys as they are, and says no EncodingType.

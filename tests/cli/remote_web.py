@@ -124,7 +124,7 @@ FILES['page.jsonl.gz'] = b'<!DOCTYPE html><p>Not here'
 fails('none', "the name ends in .gz, but the input is not compressed: it begins with 'plain'", 'into a pipe',
       name='plain.txt.gz')
 fails('none', 'it is a web page: name the file itself', name='page.jsonl.gz')
-fails('none', 'Parquet', 'download it', name='p.parquet')
+fails('none', 'the footer of the Parquet file is damaged', name='p.parquet')
 with socket.socket() as unused:
     unused.bind(('127.0.0.1', 0))
     refused = 'http://127.0.0.1:%d/x' % unused.getsockname()[1]

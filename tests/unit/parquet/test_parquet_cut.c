@@ -311,11 +311,11 @@ static void test_which_files(void **unused)
         enum corpus_format format;
         enum corpus_cut cut;
     } cases[] = {
-        {"t.parquet", CORPUS_AUTO, CORPUS_CUT_GROUPS},      {"unnamed", CORPUS_AUTO, CORPUS_CUT_GROUPS},
-        {"t.jsonl", CORPUS_AUTO, CORPUS_CUT_GROUPS},        {"unnamed", CORPUS_PARQUET, CORPUS_CUT_GROUPS},
-        {"lines.jsonl", CORPUS_AUTO, CORPUS_CUT_LINES},     {"text.txt", CORPUS_AUTO, CORPUS_CUT_NONE},
-        {"text.txt", CORPUS_JSONL, CORPUS_CUT_LINES},       {"t.parquet", CORPUS_TEXT, CORPUS_CUT_NONE},
-        {"s3://b/t.parquet", CORPUS_AUTO, CORPUS_CUT_NONE},
+        {"t.parquet", CORPUS_AUTO, CORPUS_CUT_GROUPS},        {"unnamed", CORPUS_AUTO, CORPUS_CUT_GROUPS},
+        {"t.jsonl", CORPUS_AUTO, CORPUS_CUT_GROUPS},          {"unnamed", CORPUS_PARQUET, CORPUS_CUT_GROUPS},
+        {"lines.jsonl", CORPUS_AUTO, CORPUS_CUT_LINES},       {"text.txt", CORPUS_AUTO, CORPUS_CUT_NONE},
+        {"text.txt", CORPUS_JSONL, CORPUS_CUT_LINES},         {"t.parquet", CORPUS_TEXT, CORPUS_CUT_NONE},
+        {"s3://b/t.parquet", CORPUS_AUTO, CORPUS_CUT_GROUPS}, {"s3://b/t.jsonl", CORPUS_AUTO, CORPUS_CUT_NONE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         options.format = cases[i].format;

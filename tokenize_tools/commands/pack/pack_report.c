@@ -11,6 +11,7 @@
 #include "format/shard_file.h"
 #include "pack_arguments.h"
 #include "platform/os.h"
+#include "remote/remote_http.h"
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
 #define SEQ_LEN 1024
@@ -333,6 +334,7 @@ static void input_report(const struct pack_report *report, struct cli_report *ou
     files_report(counts, out);
     cli_member(out, "files_skipped", cli_number(counts->files_skipped));
     cli_line(out, "stored_bytes", "bytes as stored", counts->stored_bytes, "");
+    line_if(out, "fetched_bytes", "bytes fetched", http_fetched(), "from servers, by this process");
     /* No byte of Parquet was decompressed here: it is counted as it is stored. */
     const bool some = counts->files_of[CORPUS_PARQUET], all = counts->files_of[CORPUS_PARQUET] == counts->files && some;
     cli_line(out, "input_bytes", "input bytes", counts->stream_bytes,

@@ -218,8 +218,8 @@ static void url_close(struct byte_source *source)
 static const struct byte_source_kind url_kind = {
     .read = url_read,
     .close = url_close,
-    .parquet = ", which is read from its end, and tokmap reads URLs from their beginning: download it, and name the "
-               "file",
+    .ranges = true,
+    .parquet = "; read it as what it is, with --input-format parquet or auto",
     .page = "it is a web page: name the file itself " RESOLVE,
     .plain = "if it is plain text, download it into a pipe, and name the input -, which is standard input",
 };
@@ -239,6 +239,15 @@ static enum tokmap_status url_open(struct byte_source *source, const char *name,
     source->name = remote_name(source->remote);
     source->kind = &url_kind;
     return TOKMAP_OK;
+}
+
+void byte_source_stand_for(struct byte_source *source, uint64_t version, uint64_t bytes)
+{
+    byte_source_close(source);
+    source->kind = &url_kind;
+    source->bytes = bytes;
+    source->version = version;
+    source->stat = (struct os_stat){.kind = OS_KIND_FILE, .bytes = bytes};
 }
 
 /* ---- all kinds ---- */

@@ -42,6 +42,7 @@ struct byte_source_kind {
                                struct tokmap_error *error);
     void (*close)(struct byte_source *source);
     bool seekable; /* any byte can be read again: a caller may change source->stored */
+    bool ranges;   /* another reader (remote_ahead.h) can read any byte */
     bool is_feed;
     const char *parquet; /* advice for a Parquet file, which is read from its end, */
     const char *page;    /* if a name says that it is compressed, but it is a web page, */
@@ -79,6 +80,9 @@ struct byte_source {
  * ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (a folder), and for a URL those of remote_open(). */
 enum tokmap_status byte_source_open(struct byte_source *source, const char *path, const char *name,
                                     struct tokmap_error *error);
+/* Closes it, and has it stand for a URL that another reader has open, of a version (remote_version_number()) and size.
+ */
+void byte_source_stand_for(struct byte_source *source, uint64_t version, uint64_t bytes);
 void byte_source_close(struct byte_source *source); /* does nothing if none is open */
 void byte_source_free(struct byte_source *source);  /* closes it, too */
 

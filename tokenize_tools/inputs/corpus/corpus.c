@@ -65,7 +65,8 @@ void corpus_close(struct corpus *corpus)
         return;
     stream_free(corpus->stream);
     parquet_source_close(corpus->parquet);
-    parquet_pool_release(corpus->parquet_pool);
+    next_input_free(&corpus->next);
+    parquet_shared_free(&corpus->parquet_shared);
     inputs_free(corpus->inputs);
     free(corpus->file.path);
     free(corpus->carry.bytes);
@@ -645,9 +646,15 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
         return corpus_no_memory(error);
     assert(!corpus->file.open && !corpus->carry.count);
     corpus->file.begun = false;
+    corpus->file.named = path;
     corpus->file.format = corpus->options.format;
-    enum tokmap_status status = stream_open(corpus->stream, path, &why);
-    if (!status && !remote_kind(path)) {
+    if (corpus->file.format == CORPUS_AUTO)
+        corpus->file.format = format_of_name(corpus->file.path);
+    if (corpus_own_groups(corpus))
+        corpus->file.format = CORPUS_PARQUET;
+    const bool remote = remote_kind(path) != REMOTE_NONE, ranges = remote && corpus->file.format == CORPUS_PARQUET;
+    enum tokmap_status status = ranges ? TOKMAP_OK : stream_open(corpus->stream, path, &why);
+    if (!status && !remote) {
         const struct os_stat *stat = &stream_source(corpus->stream)->stat;
         status = excluded_files_check(&corpus->excluded, path, stat, corpus->file.path, &why);
         if (status) {
@@ -657,11 +664,7 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     }
     if (status)
         return corpus_file_failed(corpus, batch, corpus->file.path, 0, status, &why, error);
-    if (corpus->file.format == CORPUS_AUTO)
-        corpus->file.format = format_of_name(corpus->file.path);
-    if (corpus_own_groups(corpus))
-        corpus->file.format = CORPUS_PARQUET;
-    else if (corpus->options.range.end && corpus->inputs_begun == 1)
+    if (corpus->file.format != CORPUS_PARQUET && corpus->options.range.end && corpus->inputs_begun == 1)
         stream_end_at(corpus->stream, corpus->options.range.end);
     corpus->file.open = true;
     corpus->file.reader = &stream_reader;
@@ -692,9 +695,15 @@ static struct corpus_place place_of(const struct corpus *corpus)
     place.format = corpus->file.format;
     place.offset = corpus->file.offset;
     place.taken = corpus->file.taken;
-    stream_frame_before(corpus->stream, place.offset, &place.frame_stored, &place.frame_begins);
     place.line = corpus->file.line;
     place.record = corpus->scan.begin.record;
+    if (corpus->parquet) {
+        place.frame_stored = corpus->file.group.group;
+        place.frame_begins = corpus->file.group.offset;
+        place.record = corpus->file.group.taken;
+    } else {
+        stream_frame_before(corpus->stream, place.offset, &place.frame_stored, &place.frame_begins);
+    }
     place.resumed = corpus->file.resumed;
     place.carried = corpus->carry.count;
     place.version = stream_source(corpus->stream)->version;
@@ -736,10 +745,11 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
             break;
         struct tokmap_error why;
         const char *path = "";
-        const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
+        struct inputs_counts counts;
+        const enum tokmap_status found = next_input_take(&corpus->next, corpus->inputs, &path, &counts, &why);
         corpus->named += found != TOKMAP_END;
-        corpus_counts_not_read(&batch->counts.not_read, &corpus->not_read, inputs_counts(corpus->inputs));
-        corpus->not_read = *inputs_counts(corpus->inputs);
+        corpus_counts_not_read(&batch->counts.not_read, &corpus->not_read, &counts);
+        corpus->not_read = counts;
         corpus->inputs_begun += found != TOKMAP_END;
         if (found == TOKMAP_END)
             corpus->done = true;

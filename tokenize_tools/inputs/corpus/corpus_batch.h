@@ -180,8 +180,8 @@ struct corpus_place {
     uint64_t offset;       /* in its stream; of Parquet: runs of rows */
     uint64_t taken;        /* of Parquet: bytes of these rows */
     uint64_t frame_stored; /* of a compressed file: where in the file a frame begins from which `offset` is reached, */
-    uint64_t frame_begins; /* and where in its stream */
-    uint64_t line, record; /* at `offset` */
+    uint64_t frame_begins; /* and where in its stream. Of Parquet: the row group of the last rows, and `offset`, */
+    uint64_t line, record; /* at `offset`; of Parquet, record is `taken`, before that group */
     uint64_t resumed;      /* a text document has begun before `offset` */
     uint64_t carried;      /* bytes after `offset` that the counts of the batches have as read */
     uint64_t version;      /* of a URL: remote_version(), */

@@ -10,7 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus_state.h"
-#include "parquet_documents.h"
+#include "parquet_open.h"
 #include "record_scan.h"
 #include "remote/remote_url.h"
 
@@ -27,11 +27,11 @@ enum tokmap_status corpus_range_possible(const char *path, const struct corpus_o
     bool end;
     *cut = CORPUS_CUT_NONE;
     const enum corpus_format format = options->format == CORPUS_AUTO ? format_of_name(path) : options->format;
-    if (remote_kind(path) || !strcmp(path, "-"))
+    if (!strcmp(path, "-"))
         return TOKMAP_OK;
     if (format == CORPUS_PARQUET)
         *cut = CORPUS_CUT_GROUPS;
-    if (format == CORPUS_PARQUET || (format != CORPUS_JSONL && options->format != CORPUS_AUTO))
+    if (remote_kind(path) || format == CORPUS_PARQUET || (format != CORPUS_JSONL && options->format != CORPUS_AUTO))
         return TOKMAP_OK;
     enum tokmap_status status = stream_new(&stream, NULL, NULL, error);
     if (status)
@@ -56,14 +56,14 @@ enum tokmap_status corpus_range_groups(const char *path, const struct corpus_opt
                                        struct parquet_cut *cut, struct tokmap_error *error)
 {
     struct parquet_source *source = NULL;
-    struct parquet_pool *pool = NULL;
+    struct parquet_shared shared = {NULL, NULL};
     struct tokmap_error why;
     *cut = (struct parquet_cut){.count = 0};
-    enum tokmap_status status = parquet_open(&source, path, options, NULL, &pool, &why);
+    enum tokmap_status status = parquet_open(&source, path, options, NULL, &shared, &why);
     if (!status)
         status = parquet_cut_make(cut, parquet_source_footer(source), part_bytes, &why);
     parquet_source_close(source);
-    parquet_pool_release(pool);
+    parquet_shared_free(&shared);
     if (status != TOKMAP_ERROR_IO && status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_MEMORY &&
         status != TOKMAP_ERROR_MISMATCH)
         return TOKMAP_OK;
@@ -303,6 +303,8 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
     corpus->inputs_begun = place->begun;
     corpus->done = place->done;
     corpus->finished_stored = place->finished_stored;
+    if (place->open && place->format == CORPUS_PARQUET)
+        corpus->parquet_from = (struct parquet_place){place->frame_stored, place->frame_begins, place->record};
     if (status || !place->open)
         return status;
     status = input_reopen(corpus, path, error);
@@ -314,6 +316,7 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
     if (lines && (corpus->file.format == CORPUS_PARQUET || !byte_source_is_resumable(stream_source(corpus->stream))))
         return changed(corpus, error);
     status = lines ? lines_resume(corpus, place, error) : read_again(corpus, place, error);
+    corpus->parquet_from = (struct parquet_place){0};
     *carried = corpus->carry.count;
     return status;
 }

@@ -48,9 +48,9 @@ enum tokmap_status corpus_range_begin(struct corpus *corpus, uint64_t *carried, 
  * Of the reading that is continued, the inputs before the open one are only named again, not opened. A plain file of
  * JSONL or text is continued by a seek, and a compressed one by a seek to the frame from which the place is reached.
  * Anything else is read again from the beginning of its file, without making documents: records whose borders depend on
- * all that precedes them (JSON, CSV, WARC, texts between separators). Of a Parquet file, pages are read again and not
- * decoded. A URL is downloaded again, and must still be the version of which a part was read. If the server names no
- * version, no place in it is fit, and work continues before it or after it.
+ * all that precedes them (JSON, CSV, WARC, texts between separators). Of a Parquet file, the pages of the last row
+ * group are read again and not decoded. Any other URL is downloaded again. A URL must still be the version of which a
+ * part was read. If the server names no version, no place in it is fit, and work continues before it or after it.
  */
 
 /* For a corpus that was opened just now with the same operands and options: makes corpus_next() continue at a place

@@ -8,10 +8,16 @@
 #include "excluded_files.h"
 #include "format_choice.h"
 #include "inputs.h"
-#include "parquet/parquet.h"
+#include "next_input.h"
+#include "parquet_open.h"
 #include "stream.h"
 
 struct corpus;
+
+/* Where the rows of a Parquet file may be continued: the runs of rows before a row group, and their bytes. */
+struct parquet_place {
+    uint64_t group, offset, taken;
+};
 
 /* Reader that makes parts of an open input: of the bytes of its stream, or of the rows of a Parquet file. */
 struct corpus_reader {
@@ -36,16 +42,18 @@ struct corpus {
     /* The open file. */
     struct {
         char *path;             /* as it may be shown */
+        const char *named;      /* as it was named; valid while it is opened */
         const char *batch_path; /* its copy in the batch that is being filled, or NULL */
         const struct corpus_reader *reader;
         bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
         enum corpus_format format; /* or CORPUS_AUTO until it is known */
         bool resumed;              /* parts of its document have been delivered */
         bool whole;                /* its document must be held in memory whole */
-        uint64_t offset;  /* in the stream, of the first byte that is in no part yet; of Parquet: runs of rows */
-        uint64_t taken;   /* of Parquet: bytes of the file that belong to these rows */
-        uint64_t line;    /* number of the line that contains this byte, from 1 */
-        uint64_t columns; /* as in struct corpus_part */
+        uint64_t offset; /* in the stream, of the first byte that is in no part yet; of Parquet: runs of rows */
+        uint64_t taken;  /* of Parquet: bytes of the file that belong to these rows */
+        struct parquet_place group; /* the row group of the last rows */
+        uint64_t line;              /* number of the line that contains this byte, from 1 */
+        uint64_t columns;           /* as in struct corpus_part */
         uint64_t places[RECORD_FIELDS_MOST];
         const uint64_t *batch_places; /* their copy in the batch that is being filled, or NULL */
         struct first_line first_line;
@@ -64,7 +72,9 @@ struct corpus {
     } carry;
     uint64_t finished_stored;       /* stored bytes of all files that have been closed */
     struct parquet_source *parquet; /* the open file, if it is a Parquet file, or NULL */
-    struct parquet_pool *parquet_pool;
+    struct parquet_shared parquet_shared;
+    struct parquet_place parquet_from; /* while it is resumed: where the open file is continued */
+    struct next_input next;
     struct excluded_files excluded;
 };
 

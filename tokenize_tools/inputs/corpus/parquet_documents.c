@@ -18,12 +18,11 @@
 #include "format_choice.h"
 #include "json_field.h"
 #include "record_values.h"
+#include "remote/remote_client.h"
+#include "remote/remote_url.h"
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
-#define RUN_ROWS 8192
-#define PAGE_LEAST ((uint64_t)256 << 20) /* memory that a page may take in any case */
-#define PAGE_RECORDS 4                   /* or as much as so many of the longest records */
-#define NAN_TEXT "null"                  /* JSON has neither NaN nor infinity */
+#define NAN_TEXT "null" /* JSON has neither NaN nor infinity */
 
 /* Place of a column in its slices. */
 struct cursor {
@@ -57,45 +56,6 @@ struct row_list {
     uint64_t text_bytes;   /* of all elements, if they are texts */
     bool is_null;
 };
-
-/* Sets the columns that the options need, in the order of record_fields(), and returns how many. */
-static size_t wanted_fields(const struct corpus_options *options, struct parquet_wanted *wanted)
-{
-    const char *names[RECORD_FIELDS_MOST];
-    const size_t count = record_fields(options, names), content = 1 + (size_t)(options->second_field != NULL);
-    for (size_t i = 0; i < count; i++) {
-        const enum parquet_use use = i < count - options->beside_count ? PARQUET_USE_VALUE : PARQUET_USE_BESIDE;
-        wanted[i] = (struct parquet_wanted){names[i], use, field_option(options, names[i])};
-        if (i < content)
-            wanted[i].use = options->content == CORPUS_CONTENT_IDS        ? PARQUET_USE_NUMBERS
-                            : options->content == CORPUS_CONTENT_MESSAGES ? PARQUET_USE_MESSAGES
-                                                                          : PARQUET_USE_TEXT;
-    }
-    return count;
-}
-
-static uint64_t page_most(uint64_t record_limit)
-{
-    return max64(PAGE_LEAST, min64(record_limit, UINT64_MAX / PAGE_RECORDS) * PAGE_RECORDS);
-}
-
-enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
-                                const struct corpus_range *part, struct parquet_pool **pool, struct tokmap_error *error)
-{
-    struct parquet_wanted wanted[RECORD_FIELDS_MOST];
-    const struct parquet_source_options made = {.first_group = part ? part->begin : 0,
-                                                .end_group = part ? part->end : 0,
-                                                .groups_hash = part ? part->groups : 0,
-                                                .wanted = wanted,
-                                                .wanted_count = wanted_fields(options, wanted),
-                                                .run_bytes = CORPUS_PARQUET_BATCH * options->batch_bytes,
-                                                .rows_most = RUN_ROWS,
-                                                .page_most = page_most(options->record_limit),
-                                                .before_large = options->before_large,
-                                                .user = options->user};
-    const enum tokmap_status status = *pool ? TOKMAP_OK : parquet_pool_new(pool, error);
-    return status ? status : parquet_source_open(source, path, &made, *pool, error);
-}
 
 /* ---- cursors ---- */
 
@@ -711,6 +671,8 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
     part->input = corpus->inputs_begun - 1;
     part->begin = part->end = batch->filled;
     part->format = CORPUS_PARQUET;
+    if (rows->group != corpus->file.group.group)
+        corpus->file.group = (struct parquet_place){rows->group, corpus->file.offset, corpus->file.taken};
     corpus->file.taken += rows->stored_bytes;
     corpus->file.offset++;
     batch->counts.stream_bytes += rows->stored_bytes;
@@ -722,8 +684,9 @@ static const struct corpus_reader parquet_reader = {parquet_read, parquet_at, pa
 
 enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
-    const uint64_t bytes = stream_source(corpus->stream)->stat.bytes;
-    const bool regular = stream_is_regular(corpus->stream);
+    const char *path = corpus->file.named;
+    const bool remote = remote_kind(path) != REMOTE_NONE, regular = remote || stream_is_regular(corpus->stream);
+    uint64_t bytes = stream_source(corpus->stream)->stat.bytes;
     struct tokmap_error why;
     corpus->file.format = CORPUS_PARQUET;
     enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
@@ -731,10 +694,28 @@ enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch
     corpus->file.open = false;
     if (status)
         return corpus_file_failed(corpus, batch, corpus->file.path, 0, status, &why, error);
-    status = parquet_open(&corpus->parquet, corpus->file.path, &corpus->options, corpus_own_groups(corpus),
-                          &corpus->parquet_pool, &why);
+    const bool opened = next_input_opened(&corpus->next, path, &corpus->parquet, &status, &why);
+    if (!opened)
+        status = parquet_open(&corpus->parquet, path, &corpus->options, corpus_own_groups(corpus),
+                              &corpus->parquet_shared, &why);
+    if (!status && remote) {
+        bytes = parquet_source_footer(corpus->parquet)->file_bytes;
+        stream_stand_for(corpus->stream, parquet_source_version(corpus->parquet), bytes);
+    } else if (remote) {
+        bytes = 0;
+    }
+    if (!status && !opened && !parquet_source_begin(corpus->parquet, corpus->parquet_from.group)) {
+        parquet_source_close(corpus->parquet);
+        corpus->parquet = NULL;
+        status = error_set(&why, TOKMAP_ERROR_MISMATCH, corpus->file.path, TOKMAP_NO_OFFSET, REMOTE_CHANGED);
+    }
     corpus->file.open = corpus->file.begun = !status;
     corpus->file.reader = &parquet_reader;
+    corpus->file.group = corpus->parquet_from;
+    corpus->file.offset = corpus->parquet_from.offset;
+    corpus->file.taken = corpus->parquet_from.taken;
+    if (!status && remote)
+        return next_input_ask(&corpus->next, corpus->inputs, &corpus->options, &corpus->parquet_shared, error);
     if (!status)
         return TOKMAP_OK;
     batch->counts.stored_bytes += bytes;

@@ -8,15 +8,9 @@
 
 #include "corpus_state.h"
 #include "document_make.h"
-#include "parquet/parquet.h"
+#include "parquet_open.h"
 
 #define PARQUET_ELEMENT_NULL "is null"
-
-/* Opens a Parquet file for parquet_source_next(), with the columns that the options name, or the row groups `part` of
- * it, if that is not NULL. *pool is made if it is NULL. Statuses: those of parquet_source_open(). */
-enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
-                                const struct corpus_range *part, struct parquet_pool **pool,
-                                struct tokmap_error *error);
 
 /* Opens the file, which the stream has open, as a Parquet file. Statuses: those of corpus_next(). */
 enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);

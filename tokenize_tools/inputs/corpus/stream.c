@@ -102,6 +102,11 @@ void stream_close(struct stream *stream)
     byte_source_close(&stream->source);
 }
 
+void stream_stand_for(struct stream *stream, uint64_t version, uint64_t bytes)
+{
+    byte_source_stand_for(&stream->source, version, bytes);
+}
+
 const struct byte_source *stream_source(const struct stream *stream)
 {
     return &stream->source;
@@ -135,7 +140,8 @@ static bool pipe_is_empty(const struct stream *stream)
 
 bool stream_is_parquet(const struct stream *stream)
 {
-    return stream_is_regular(stream) && stream->begun && stream->type == FILE_TYPE_PARQUET;
+    const bool in_any_order = stream->source.kind && (stream->source.kind->seekable || stream->source.kind->ranges);
+    return in_any_order && stream->begun && stream->type == FILE_TYPE_PARQUET;
 }
 
 bool stream_would_wait(const struct stream *stream)

@@ -32,6 +32,8 @@ void stream_feed(struct stream *stream, uint32_t feeder);
 enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error);
 void stream_close(struct stream *stream);
 
+void stream_stand_for(struct stream *stream, uint64_t version, uint64_t bytes); /* byte_source_stand_for() */
+
 /* Returns the name of an input for messages: the path, or "standard input" for "-". (For a URL: remote_shown().) */
 const char *stream_name(const char *path);
 
@@ -64,7 +66,7 @@ uint64_t stream_stored(const struct stream *stream); /* bytes read from the file
 bool stream_is_regular(const struct stream *stream);
 bool stream_is_feed(const struct stream *stream);       /* an error of it ends the work: nothing of it is left out */
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
-/* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */
+/* After the first read has failed: returns true if it is a regular file or a URL that begins like a Parquet file. */
 bool stream_is_parquet(const struct stream *stream);
 
 /* Sets the error for an open stream whose file is a Parquet file, or is to be read as one: what to do depends on

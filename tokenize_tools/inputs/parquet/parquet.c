@@ -11,8 +11,8 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "parquet_input.h"
 #include "parquet_thrift.h"
-#include "platform/os.h"
 
 #define WINDOW_BYTES ((uint64_t)64 << 10)
 #define HEADER_MOST ((uint64_t)64 << 20) /* statistics in a header can hold whole texts */
@@ -46,8 +46,7 @@ struct feed {
 struct parquet_source {
     struct parquet_source_options options;
     struct parquet_file *file;
-    int fd;
-    struct os_stat stat;
+    struct parquet_input input;
     struct parquet_part part;
     uint64_t group;     /* the current row group */
     bool group_open;    /* its feeds have begun */
@@ -84,19 +83,6 @@ static enum tokmap_status feed_fault(const struct parquet_source *source, const 
     return parquet_page_fault(source->file, source->group, feed->column, offset, TOKMAP_ERROR_CORRUPT, reason, error);
 }
 
-static enum tokmap_status bytes_read(const struct parquet_source *source, uint8_t *into, uint64_t offset,
-                                     uint64_t count, struct tokmap_error *error)
-{
-    size_t got;
-    const int system = os_pread(source->fd, into, (size_t)count, offset, &got);
-    if (system)
-        return error_set_system(error, system, source->file->path, offset, "the input cannot be read");
-    if (got < count)
-        return error_set(error, TOKMAP_ERROR_MISMATCH, source->file->path, offset,
-                         "the file changed while it was read; run the command again when no program writes to it");
-    return TOKMAP_OK;
-}
-
 /* Reads the bytes from feed->at on into the window, `wanted` of them if the chunk has as many. */
 static enum tokmap_status window_read(const struct parquet_source *source, struct feed *feed, uint64_t wanted,
                                       struct tokmap_error *error)
@@ -111,7 +97,8 @@ static enum tokmap_status window_read(const struct parquet_source *source, struc
     }
     feed->window_at = feed->at;
     feed->window_bytes = 0;
-    const enum tokmap_status status = bytes_read(source, feed->window, feed->at, count, error);
+    const enum tokmap_status status =
+        parquet_input_read(&source->input, source->file->path, feed->window, feed->at, count, error);
     if (!status)
         feed->window_bytes = count;
     return status;
@@ -157,7 +144,8 @@ static enum tokmap_status stored_read(const struct parquet_source *source, const
         memcpy(stored->bytes, feed->window + (offset - feed->window_at), have);
     }
     stored->count = (size_t)count;
-    return have < count ? bytes_read(source, stored->bytes + have, offset + have, count - have, error) : TOKMAP_OK;
+    return parquet_input_read(&source->input, source->file->path, stored->bytes + have, offset + have, count - have,
+                              error);
 }
 
 static uint64_t page_weight(const struct parquet_page *page)
@@ -519,7 +507,6 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
                                        struct tokmap_error *error)
 {
     const struct parquet_footer *footer = &source->file->footer;
-    struct os_stat now;
     uint64_t count;
     *rows = NULL;
     while (!source->failed && source->group < source->part.end) {
@@ -534,13 +521,12 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
         if (count)
             return rows_make(source, count, rows, error);
     }
-    if (!source->failed &&
-        (os_fstat(source->fd, &now) || now.bytes != source->stat.bytes || now.modified_ns != source->stat.modified_ns))
-        return error_set(error, TOKMAP_ERROR_MISMATCH, source->file->path, TOKMAP_NO_OFFSET,
-                         "the file changed while it was read; run the command again when no program writes to it");
+    if (!source->failed)
+        return source->input.check && source->input.check(source->input.user, error) ? TOKMAP_ERROR_MISMATCH
+                                                                                     : TOKMAP_END;
     if (source->failed && error)
         *error = source->failure;
-    return source->failed ? source->failed : TOKMAP_END;
+    return source->failed;
 }
 
 /* ---- open and close ---- */
@@ -581,13 +567,15 @@ static enum tokmap_status part_choose(struct parquet_source *source, struct tokm
 }
 
 enum tokmap_status parquet_source_open(struct parquet_source **source, const char *path,
-                                       const struct parquet_source_options *options, struct parquet_pool *pool,
-                                       struct tokmap_error *error)
+                                       const struct parquet_input *input, const struct parquet_source_options *options,
+                                       struct parquet_pool *pool, struct tokmap_error *error)
 {
     struct parquet_source *made = *source = calloc(1, sizeof *made);
     struct parquet_file *file = calloc(1, sizeof *file);
     char *copy = strdup(path);
     if (!made || !file || !copy) {
+        if (input->close)
+            input->close(input->user);
         free(made);
         free(file);
         free(copy);
@@ -598,19 +586,10 @@ enum tokmap_status parquet_source_open(struct parquet_source **source, const cha
     *file = (struct parquet_file){.references = 1, .path = copy, .pool = pool, .page_most = options->page_most};
     made->file = file;
     made->options = *options;
-    made->fd = -1;
-    enum tokmap_status status = TOKMAP_OK;
-    int system = os_open(path, OS_READ_NOW, &made->fd);
-    if (!system)
-        system = os_fstat(made->fd, &made->stat);
-    if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be opened");
-    else if (made->stat.kind != OS_KIND_FILE)
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "a Parquet file is read from its end, which a pipe does not allow; name a regular file");
-    else
-        status = parquet_footer_read(&file->footer, made->fd, made->stat.bytes, path, options->wanted,
-                                     options->wanted_count, error);
+    made->input = *input;
+    enum tokmap_status status = input->read ? TOKMAP_OK : parquet_input_open(&made->input, copy, error);
+    if (!status)
+        status = parquet_footer_read(&file->footer, &made->input, copy, options->wanted, options->wanted_count, error);
     if (!status)
         status = part_choose(made, error);
     if (status) {
@@ -618,6 +597,16 @@ enum tokmap_status parquet_source_open(struct parquet_source **source, const cha
         *source = NULL;
     }
     return status;
+}
+
+bool parquet_source_begin(struct parquet_source *source, uint64_t group)
+{
+    if (group && (group < source->part.first || group >= source->part.end))
+        return false;
+    source->group = group ? group : source->part.first;
+    if (source->input.plan)
+        source->input.plan(source->input.user, &source->file->footer, source->group, source->part.end);
+    return true;
 }
 
 void parquet_source_close(struct parquet_source *source)
@@ -629,9 +618,15 @@ void parquet_source_close(struct parquet_source *source)
         free(source->feeds[c].queue);
         free(source->feeds[c].window);
     }
-    os_close(source->fd);
+    if (source->input.close)
+        source->input.close(source->input.user);
     parquet_file_release(source->file);
     free(source);
+}
+
+uint64_t parquet_source_version(const struct parquet_source *source)
+{
+    return source->input.version;
 }
 
 const struct parquet_footer *parquet_source_footer(const struct parquet_source *source)

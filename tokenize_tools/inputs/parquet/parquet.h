@@ -23,6 +23,7 @@
 #define TOKMAP_PARQUET_PARQUET_H
 
 #include "parquet_footer.h"
+#include "parquet_input.h"
 #include "parquet_page.h"
 
 /* Consecutive fragments of a page. */
@@ -60,22 +61,30 @@ struct parquet_source_options {
     uint64_t page_most;
     /* The row groups [first_group, end_group) of a file whose parquet_cut_hash() is groups_hash; 0: all of any file. */
     uint64_t first_group, end_group, groups_hash;
+    struct remote_ahead *ahead;       /* of a path that is a URL; otherwise NULL */
     void (*before_large)(void *user); /* called before a page is read that takes more than 32 MiB; may be NULL */
     void *user;
 };
 
-/* Opens a file and reads its footer. `pool` gets a reference. Statuses: those of parquet_footer_read(),
- * ERROR_NOT_FOUND, ERROR_MISMATCH (its row groups are not those that groups_hash is of). */
+/* Opens a file and reads its footer. `pool` gets a reference. input: its bytes, which are the source's from now on,
+ * also after an error; if it has no functions, the file of this machine is opened. Statuses: those of
+ * parquet_footer_read() and parquet_input_open(), ERROR_MISMATCH (its row groups are not those that groups_hash is of).
+ */
 enum tokmap_status parquet_source_open(struct parquet_source **source, const char *path,
-                                       const struct parquet_source_options *options, struct parquet_pool *pool,
-                                       struct tokmap_error *error);
+                                       const struct parquet_input *input, const struct parquet_source_options *options,
+                                       struct parquet_pool *pool, struct tokmap_error *error);
 void parquet_source_close(struct parquet_source *source); /* accepts NULL */
+
+/* Begins the reading, at a row group of the part, or 0 for its first one. Returns false if the part does not have it.
+ */
+bool parquet_source_begin(struct parquet_source *source, uint64_t group);
 
 /* Makes the next run of rows. Rows that precede an error are delivered before it. Statuses: OK, END, ERROR_CORRUPT,
  * ERROR_UNSUPPORTED, ERROR_LIMIT (page_most), ERROR_MISMATCH (the file has changed), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status parquet_source_next(struct parquet_source *source, struct parquet_rows **rows,
                                        struct tokmap_error *error);
 
+uint64_t parquet_source_version(const struct parquet_source *source); /* of its input */
 const struct parquet_footer *parquet_source_footer(const struct parquet_source *source);
 /* Return the bytes of the file, or of its part, and how far the first column has been read in them. */
 uint64_t parquet_source_bytes(const struct parquet_source *source);

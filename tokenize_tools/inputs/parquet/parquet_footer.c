@@ -9,8 +9,8 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "parquet_input.h"
 #include "parquet_thrift.h"
-#include "platform/os.h"
 #include "text/name_list.h"
 
 #define TAIL_BYTES 8   /* the length of the footer, and PAR1 */
@@ -680,18 +680,24 @@ static enum tokmap_status meta_read(struct reading *reading)
     return status ? status : limits_set(reading);
 }
 
-enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, uint64_t file_bytes, const char *path,
-                                       const struct parquet_wanted *wanted, size_t count, struct tokmap_error *error)
+enum tokmap_status parquet_footer_read(struct parquet_footer *footer, const struct parquet_input *input,
+                                       const char *path, const struct parquet_wanted *wanted, size_t count,
+                                       struct tokmap_error *error)
 {
     struct reading reading = {.footer = footer, .path = path, .wanted = wanted, .wanted_count = count, .error = error};
     char tail[TAIL_BYTES], head[4] = "";
-    size_t got = 0, got_head = 0;
+    const uint64_t file_bytes = input->bytes;
+    const size_t got = file_bytes >= 4 + TAIL_BYTES ? TAIL_BYTES : 0;
+    const size_t got_head = file_bytes >= 4 ? 4 : 0;
     *footer = (struct parquet_footer){.file_bytes = file_bytes};
-    int system = os_pread(fd, head, sizeof head, 0, &got_head);
-    if (!system && file_bytes >= 4 + TAIL_BYTES)
-        system = os_pread(fd, tail, TAIL_BYTES, file_bytes - TAIL_BYTES, &got);
-    if (system)
-        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be read");
+    enum tokmap_status status = parquet_input_read(input, path, tail, file_bytes - got, got, error);
+    /* Of an object, the first bytes would take a request, and its end is that of a Parquet file or of none. */
+    if (!status && got && input->asked && !memcmp(tail + 4, "PAR1", 4))
+        memcpy(head, "PAR1", 4);
+    else if (!status)
+        status = parquet_input_read(input, path, head, 0, got_head, error);
+    if (status)
+        return status;
     if (got_head == 4 && (!memcmp(head, "PARE", 4) || (got == TAIL_BYTES && !memcmp(tail + 4, "PARE", 4))))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                          "the Parquet file is encrypted; decrypt it with the program that has the keys");
@@ -722,15 +728,9 @@ enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, ui
     uint8_t *memory = malloc(bytes + 1);
     if (!memory)
         return error_set_memory(error, "the footer of a Parquet file", bytes);
-    system = os_pread(fd, memory, bytes, reading.footer_at, &got);
-    enum tokmap_status status;
     reading.thrift = (struct thrift){.bytes = memory, .count = bytes};
-    if (system)
-        status = error_set_system(error, system, path, reading.footer_at, "the input cannot be read");
-    else if (got < bytes)
-        status = error_set(error, TOKMAP_ERROR_MISMATCH, path, reading.footer_at,
-                           "the file changed while it was read; run the command again when no program writes to it");
-    else
+    status = parquet_input_read(input, path, memory, reading.footer_at, bytes, error);
+    if (!status)
         status = meta_read(&reading);
     free(reading.extents);
     free(memory);

@@ -95,12 +95,15 @@ struct parquet_footer {
     struct parquet_chunk *chunks; /* of row group g, column c: chunks[g * column_count + c] */
 };
 
+struct parquet_input;
+
 /* Reads the footer of an open file, and chooses the columns of the wanted fields; those of one field follow one
- * another, in the order of `wanted`. path: for messages. The footer must be freed, also after an error. Statuses: OK,
- * ERROR_INPUT (a field is missing, or cannot be read as it is wanted), ERROR_CORRUPT, ERROR_TRUNCATED,
+ * another, in the order of `wanted`. path: as it was named. The footer must be freed, also after an error. Statuses:
+ * OK, ERROR_INPUT (a field is missing, or cannot be read as it is wanted), ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_UNSUPPORTED (encrypted), ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, uint64_t file_bytes, const char *path,
-                                       const struct parquet_wanted *wanted, size_t count, struct tokmap_error *error);
+enum tokmap_status parquet_footer_read(struct parquet_footer *footer, const struct parquet_input *input,
+                                       const char *path, const struct parquet_wanted *wanted, size_t count,
+                                       struct tokmap_error *error);
 void parquet_footer_free(struct parquet_footer *footer);
 
 #endif
