@@ -146,9 +146,10 @@ step compare-values compare values "${offline[@]}"
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
     # Several systems take a minute for each repeat.
     step compare-pack compare pack -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}" --repeats 3 --seconds 6
+    step compare-lake compare lake "$prose" -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}" --repeats 3
     step compare-prepare compare prepare -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}" --repeats 3 --seconds 30
 else
-    for table in pack prepare; do
+    for table in pack lake prepare; do
         ! wanted "compare-$table" || leave "compare-$table" "it needs VOCABULARIES= and $prose"
     done
 fi

@@ -258,7 +258,8 @@ bool scripts_have_table(struct bench *bench, const char *word)
 bool scripts_read_text(const struct bench *bench)
 {
     const char *table = bench->options.table;
-    return table && (!strcmp(table, "pack") || !strcmp(table, "prepare") || !strcmp(table, "parts"));
+    return table &&
+           (!strcmp(table, "pack") || !strcmp(table, "prepare") || !strcmp(table, "parts") || !strcmp(table, "lake"));
 }
 
 /* ---- arguments ---- */

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,16 @@ def module(name):
         return importlib.import_module(name)
     finally:
         sys.path.remove(COMPARE)
+
+
+def lake_is_possible():
+    """Whether the server and the makers of the table `lake` are installed."""
+    server, report = module("remote.server"), module("report")
+    try:
+        server.program(), server.modules_folder()
+    except report.Absent:
+        return False
+    return bool(shutil.which("curl") and importlib.util.find_spec("pyarrow") and importlib.util.find_spec("numpy"))
 
 
 def ranks_file(path, extra=(b"th", b"he", b"the", b" the", b"in", b"ing")):
@@ -188,6 +199,17 @@ class Tables(Folder):
         self.assertIn(verdict, (["yes"], ["undefined"]))
         others = {line[2] for line in found if line[0] in ("row", "absent")} - {"tokmap pack"}
         self.assertEqual(others, {"gigatoken and a NumPy writer"})
+
+    @unittest.skipUnless(lake_is_possible(), "nginx with its module for Lua, curl, and pyarrow are not all installed")
+    def test_lake(self):
+        """Rows from object storage, from copies, and after a download are measured."""
+        self.pack()
+        found = lines_of(["lake", "--text", self.path("text.jsonl"), "--tokenizer", self.path("own.tiktoken"),
+                          "--pattern", "gpt2", "--repeats", "1", "--peers", "tokmap", "--venv", self.path("none")])
+        shares = {line[2]: float(line[6]) for line in found if line[0] == "row" and line[3] == "fetched_share"}
+        self.assertEqual(set(shares), {"tokmap pack s3://", "curl, then tokmap pack"})
+        self.assertGreater(min(shares.values()), 1)  # the files are smaller than their tail
+        self.assertIn("times the rate of tokmap pack, local copies", found[-1][1])
 
     def test_prepare_without_datatrove(self):
         """A pair of rows needs datatrove; without it the table says so, and nothing is compared."""

@@ -13,14 +13,14 @@ import time
 
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from packing import packers, pipelines  # noqa: E402
+from packing import lake, packers, pipelines  # noqa: E402
 
 
 def main(name, path):
     with open(path, encoding="utf-8") as file:
         request = json.load(file)
     started = time.monotonic()
-    packer = {**packers.PACKERS, **pipelines.PIPELINES}[name]
+    packer = {**packers.PACKERS, **pipelines.PIPELINES, **lake.LAKES}[name]
     try:
         packer.load(request)
         loaded = time.monotonic()

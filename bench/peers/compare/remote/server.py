@@ -150,7 +150,7 @@ class Server:
             # Lua opens files by paths that begin here.
             self._process = subprocess.Popen([command, "-p", self._work + "/", "-c", "nginx.conf"], cwd=self._work,
                                              stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
-        self.url = f"http://127.0.0.1:{port}"
+        self.url, self.pid = f"http://127.0.0.1:{port}", self._process.pid
         until = time.monotonic() + 20
         while True:
             try:
