@@ -6,8 +6,8 @@
 
 PROGRAM is dump_documents. A generated file is a function of its seed and number: pyarrow, DuckDB, Polars, or
 fastparquet writes a table of random shape with random options. Texts, lists of ids, masks, pairs of texts, fields of
-structs, and kept columns are read from each file. A combination that its writer or pyarrow refuses is counted
-and left out.
+structs, and kept columns are read from each file, and of every second file by ranges of a URL. A combination that its
+writer or pyarrow refuses is counted and left out.
 """
 
 import json
@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import duckdb
 import fastparquet
@@ -25,6 +26,9 @@ import pandas
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "remote"))
+from object_server import ObjectServer  # noqa: E402
 
 LIMIT = 1 << 32  # ids are below it
 
@@ -365,7 +369,8 @@ def check_generated(reader, rng, path, table):
 
 
 def generated(program, folder, files, seed, first):
-    reader = Reader(program)
+    reader, top = Reader(program), os.path.abspath(folder)
+    server = ObjectServer(os.path.dirname(top))
     seconds = float(os.environ.get("PARQUET_SECONDS", 0))
     stop_at = time.monotonic() + seconds if seconds else None
     counts = {name: {"files": 0, "columns": 0, "refused": 0, "faults": []} for name in WRITERS}
@@ -385,7 +390,8 @@ def generated(program, folder, files, seed, first):
             if os.path.exists(path):
                 os.remove(path)
             continue
-        columns, fault = check_generated(reader, rng, path, table)
+        url = f"{server.url}/{urllib.parse.quote(os.path.basename(top))}/{number}.parquet"
+        columns, fault = check_generated(reader, rng, url if number % 2 else path, table)
         count["files"] += 1
         count["columns"] += columns
         if fault:
@@ -394,6 +400,7 @@ def generated(program, folder, files, seed, first):
                 os.rename(path, path + ".kept")
         if os.path.exists(path):
             os.remove(path)
+    server.stop()
     for name, count in counts.items():
         for fault in count["faults"][:10]:
             print(f"# {name}: {fault}")

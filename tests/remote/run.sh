@@ -12,4 +12,4 @@ python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || { echo "skipped: no Python 3.9"; exit 77; }
 unset http_proxy HTTP_PROXY all_proxy ALL_PROXY AWS_PROFILE AWS_MAX_ATTEMPTS || true
 export PYTHONPATH="$TOP/src/python:$TOP/tests/remote" TOKMAP_LIBRARY="$BUILD_DIR/lib/libtokmap.so.0" OMP_NUM_THREADS=1
-exec "$python" tests/python/tap.py ${REMOTE_TESTS:-test_object_server test_remote_kills test_remote_faults test_copy test_stall}
+exec "$python" tests/python/tap.py ${REMOTE_TESTS:-test_object_server test_remote_kills test_remote_faults test_copy test_stall test_parquet_writers}
