@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# streaming-py1s-length.sh: an epoch has more samples than the dataset with the shuffles py1s and py2s, and len() hides
-# it.
+# streaming-py1s-length.sh: with the shuffles py1s and py2s, an epoch has more samples than len() says.
 #
 # mosaicml-streaming 0.13.0, NumPy 2.1.3, torch 2.15.0 (CPU). One process reads a shuffled dataset of 20 samples. One
 # would expect 20 samples in an epoch, each once, whichever algorithm shuffles them, as len() says. With py1s and py2s
