@@ -205,16 +205,18 @@ static enum tokmap_status account_check(const struct remote_account *account, co
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
         if (secrets[i] && (!is_printable(secrets[i]) || strlen(secrets[i]) > VALUE_MOST))
             return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                             "the %s for object storage contains a space, a control character, or more than 8 KiB; set "
+                             "the %s for remote files contains a space, a control character, or more than 8 KiB; set "
                              "it again",
                              i == 0   ? "key"
                              : i == 1 ? "secret"
-                                      : "session token");
+                                      : "token");
     if (endpoint && ((strncmp(endpoint, "http://", 7) && strncmp(endpoint, "https://", 8)) || !is_printable(endpoint) ||
                      strpbrk(endpoint, "?#@") || strlen(endpoint) > VALUE_MOST))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                         "the address of the object storage (%s) must be http://HOST:PORT or https://HOST:PORT",
-                         s3 ? "AWS_ENDPOINT_URL" : "STORAGE_EMULATOR_HOST");
+                         "the address in %s must be http://HOST:PORT or https://HOST:PORT",
+                         s3                           ? "AWS_ENDPOINT_URL"
+                         : account->kind == REMOTE_GS ? "STORAGE_EMULATOR_HOST"
+                                                      : "HF_ENDPOINT");
     return TOKMAP_OK;
 }
 
@@ -266,12 +268,42 @@ static enum tokmap_status gs_load(struct remote_account *account, struct tokmap_
                : error_set_memory(error, "the settings of object storage", 0);
 }
 
+/* Reads the token from the file in which `hf auth login` keeps it. */
+static enum tokmap_status hub_load(struct remote_account *account, struct tokmap_error *error)
+{
+    static const char *const files[][2] = {{"HF_TOKEN_PATH", ""},
+                                           {"HF_HOME", "/token"},
+                                           {"XDG_CACHE_HOME", "/huggingface/token"},
+                                           {"HOME", "/.cache/huggingface/token"}};
+    const char *endpoint = variable("HF_ENDPOINT");
+    char path[4096], *text = NULL;
+    size_t i = 0;
+    bool good = take(&account->token, variable("HF_TOKEN")) &&
+                take(&account->endpoint, endpoint ? endpoint : "https://huggingface.co");
+    while (i < sizeof files / sizeof files[0] && !variable(files[i][0]))
+        i++;
+    if (good && !account->token && i < sizeof files / sizeof files[0]) {
+        const int length = snprintf(path, sizeof path, "%s%s", variable(files[i][0]), files[i][1]);
+        const int system = (size_t)length >= sizeof path ? ENAMETOOLONG : text_read(path, &text);
+        if (system)
+            return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                    "the token of the Hugging Face Hub cannot be read; correct the file, or set "
+                                    "HF_TOKEN");
+        const char *token = text ? trimmed(text, text + strcspn(text, "\n")) : "";
+        good = !*token || take(&account->token, token);
+        wipe(&text);
+    }
+    return good ? TOKMAP_OK : error_set_memory(error, "the settings of the Hugging Face Hub", 0);
+}
+
 enum tokmap_status remote_account_load(struct remote_account *account, enum remote_kind kind, const char *name,
                                        struct tokmap_error *error)
 {
     remote_account_clear(account);
     account->kind = kind;
-    enum tokmap_status status = kind == REMOTE_S3 ? s3_load(account, name, error) : gs_load(account, error);
+    enum tokmap_status status = kind == REMOTE_S3    ? s3_load(account, name, error)
+                                : kind == REMOTE_HUB ? hub_load(account, error)
+                                                     : gs_load(account, error);
     if (!status)
         status = account_check(account, name, error);
     if (status) {
@@ -294,10 +326,32 @@ static bool is_host_label(const struct remote_object *object)
     return plain == object->bucket_bytes && plain < 64;
 }
 
+bool remote_account_is_at(const struct remote_account *account, const char *url)
+{
+    const size_t bytes = strlen(account->endpoint);
+    return !strncmp(url, account->endpoint, bytes) && url[bytes] == '/';
+}
+
+/* ENDPOINT/datasets/OWNER/NAME/resolve/REVISION/PATH */
+static bool hub_url(const struct remote_account *account, const struct remote_object *object, struct bytes_buffer *url)
+{
+    return bytes_append(url, object->bucket, object->bucket_bytes) && bytes_append(url, "/resolve/", 9) &&
+           remote_escape(url, object->revision, object->revision_bytes, false) && bytes_append(url, "/", 1) &&
+           remote_escape(url, object->key, strlen(object->key), true);
+}
+
 bool remote_account_url(const struct remote_account *account, const struct remote_object *object, const char *query,
                         bool of_object, struct bytes_buffer *url)
 {
     const int bucket = (int)object->bucket_bytes;
+    if (account->kind == REMOTE_HUB) {
+        const bool made = bytes_append(url, account->endpoint, strlen(account->endpoint)) &&
+                          bytes_append(url, "/", 1) &&
+                          (query ? bytes_append(url, query, strlen(query)) : hub_url(account, object, url)) &&
+                          bytes_append(url, "", 1);
+        url->count -= made;
+        return made;
+    }
     const bool label = !account->endpoint && is_host_label(object);
     const char *top = strncmp(account->region, "cn-", 3) ? "amazonaws.com" : "amazonaws.com.cn";
     char host[VALUE_MOST + 512];

@@ -21,8 +21,9 @@
 #define CODE_MOST sizeof(((struct remote_client *)0)->code)
 #define ERROR_MOST ((size_t)256 << 10) /* of a document with an error */
 #define HEADERS_MOST (REMOTE_SIGN_LINES + 3)
+#define HOPS_MOST 10 /* redirections in a row */
 
-static bool answered[REMOTE_GS + 1]; /* a server of the kind has answered this process; accessed atomically */
+static bool answered[REMOTE_HUB + 1]; /* a server of the kind has answered this process; accessed atomically */
 
 void remote_client_init(struct remote_client *client, bool (*stop)(void *user), void *user,
                         const struct remote_watch *watch)
@@ -45,13 +46,17 @@ void remote_client_free(struct remote_client *client)
         explicit_bzero(client->header.bytes, client->header.capacity);
     bytes_free(&client->header);
     bytes_free(&client->url);
+    free(client->placed);
 }
 
 void remote_client_close(struct remote_client *client)
 {
     if (client->http)
         http_end(client->http);
-    free(client->shown);
+    if (client->shown) {
+        free(client->placed);
+        client->placed = client->shown;
+    }
     client->shown = NULL;
     client->url.count = 0;
 }
@@ -199,12 +204,43 @@ static enum tokmap_status object_refused(const struct remote_client *client, uin
                                                            : remote_account_advice(&client->account));
 }
 
+/* Reports that the Hub refuses a request. Without a token it says of private repositories what it says of absent ones.
+ */
+static enum tokmap_status hub_refused(const struct remote_client *client, const struct http_answer *answer,
+                                      struct tokmap_error *error)
+{
+    const struct remote_account *account = &client->account;
+    char place[512], what[128];
+    (void)snprintf(what, sizeof what, "HTTP status %" PRIu32 "%s%s", answer->status, *answer->code ? ", " : "",
+                   answer->code);
+    (void)snprintf(place, sizeof place, "%.200s/%.*s", account->endpoint, (int)client->object.bucket_bytes,
+                   client->object.bucket);
+    if (!strcmp(answer->code, "GatedRepo"))
+        return error_set(error, TOKMAP_ERROR_IO, client->shown, offset_of(client),
+                         "the repository is gated (%s): accept its conditions at %s%s", what, place,
+                         account->token
+                             ? " with the account of the token that was found"
+                             : ", and set HF_TOKEN to a token of your account, or log in with 'hf auth login'");
+    if (answer->status == 404 && strcmp(answer->code, "RepoNotFound") != 0)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, TOKMAP_NO_OFFSET,
+                         "%s has no such %s (%s); correct the name, or end it with a slash if it is a folder", place,
+                         strcmp(answer->code, "RevisionNotFound") ? "file" : "branch, tag, or commit", what);
+    return error_set(error, answer->status == 404 ? TOKMAP_ERROR_NOT_FOUND : TOKMAP_ERROR_IO, client->shown,
+                     TOKMAP_NO_OFFSET,
+                     "there is no %s, or not for %s (%s); correct the name, or set HF_TOKEN to a valid token of an "
+                     "account that may read it",
+                     place, account->token ? "the account of the token that was found" : "everybody", what);
+}
+
 enum tokmap_status remote_client_refused(const struct remote_client *client, const struct http_answer *answer,
                                          struct tokmap_error *error)
 {
     const uint32_t status = answer->status;
     const uint64_t at = offset_of(client);
-    const enum remote_kind kind = remote_kind(client->shown);
+    enum remote_kind kind = remote_kind(client->shown);
+    if (kind == REMOTE_HUB && !client->away && (status == 401 || status == 403 || status == 404))
+        return hub_refused(client, answer, error);
+    kind = kind == REMOTE_HUB ? REMOTE_WEB : kind;
     if (kind != REMOTE_WEB && status == 404)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, at,
                          "there is no such bucket%s (HTTP status 404); correct the name%s",
@@ -287,15 +323,24 @@ static enum tokmap_status request_make(struct remote_client *client, const struc
                                      .into_bytes = ask->into_bytes,
                                      .headers = headers,
                                      .within_ns = max64(patience(client), ATTEMPT_NS)};
-    if (ask->condition)
+    const enum remote_kind kind = remote_kind(client->shown);
+    if (ask->condition && kind != REMOTE_HUB)
         headers[request->header_count++] = ask->condition;
     if (ask->body_check)
         headers[request->header_count++] = ask->body_check;
-    if (remote_kind(client->shown) == REMOTE_WEB) {
+    if (kind == REMOTE_WEB) {
         headers[request->header_count++] = "accept-encoding: identity";
         return TOKMAP_OK;
     }
     request->keep_host = true;
+    if (kind == REMOTE_HUB && account->token && !client->away) {
+        static const char bearer[] = "authorization: Bearer ";
+        client->header.count = 0;
+        if (!bytes_append(&client->header, bearer, sizeof bearer - 1) ||
+            !bytes_append(&client->header, account->token, strlen(account->token) + 1))
+            return error_set_memory(error, "a request", 0);
+        headers[request->header_count++] = (const char *)client->header.bytes;
+    }
     if (!account->key)
         return TOKMAP_OK;
     const struct remote_signer signer = {account->key, account->secret, account->region, account->token,
@@ -346,22 +391,84 @@ static bool keys_renew(struct remote_client *client, const struct http_answer *a
     return others;
 }
 
+/* ---- the Hub ---- */
+
+/* Goes back to the Hub, because the address that it has named does not work. */
+static enum tokmap_status hub_return(struct remote_client *client, struct tokmap_error *error)
+{
+    client->away = false;
+    client->hops = 0;
+    return url_make(client, error);
+}
+
+/* Takes the address to which an answer sends. Returns false if it names none that can be followed. */
+static bool location_take(struct remote_client *client)
+{
+    char unread[4096];
+    struct bytes_buffer url = {0};
+    const char *location = http_address(client->http, false);
+    const bool secure = !strncmp((const char *)client->url.bytes, "https:", 6);
+    if (!location || ++client->hops > HOPS_MOST ||
+        (strncmp(location, "https://", 8) != 0 && (secure || strncmp(location, "http://", 7) != 0)) ||
+        !bytes_append(&url, location, strlen(location) + 1))
+        return false;
+    bool end = false;
+    for (size_t i = 0, got; i < 16 && !end && !http_read(client->http, unread, sizeof unread, &got, &end); i++)
+        ; /* so that the connection can be kept */
+    bytes_free(&client->url);
+    client->url = url;
+    client->away = client->away || !remote_account_is_at(&client->account, (const char *)url.bytes);
+    return true;
+}
+
+/* Judges an answer of the Hub, or of the host that it has named. *again: a request is to be sent to client->url. */
+static enum tokmap_status hub_judge(struct remote_client *client, const struct remote_ask *ask,
+                                    struct http_answer *answer, bool *again, struct tokmap_error *error)
+{
+    const uint32_t status = answer->status;
+    if (status / 100 == 3 && ask->method == HTTP_HEAD && answer->linked != UINT64_MAX) {
+        answer->status = 200; /* the address is often one for GET alone */
+        answer->length = answer->linked;
+    } else if (status / 100 == 3) {
+        *again = location_take(client);
+    } else if (client->away && (status == 400 || status == 401 || status == 403 || status == 404 || status == 410)) {
+        const bool old = !client->hops; /* it has worked before, and may have ended since */
+        *again = true;
+        const enum tokmap_status made = hub_return(client, error);
+        return old || made ? made
+                           : remote_client_failed(client, "the Hub names an address for this file that does not work",
+                                                  answer->wait_seconds, error);
+    }
+    if (!client->query && answer->status / 100 == 2)
+        (void)snprintf(answer->tag, sizeof answer->tag, "\"%.*s\"", HUB_COMMIT, client->object.revision);
+    return TOKMAP_OK;
+}
+
 enum tokmap_status remote_client_send(struct remote_client *client, const struct remote_ask *ask,
                                       struct http_answer *answer, struct tokmap_error *error)
 {
+    const bool hub = remote_kind(client->shown) == REMOTE_HUB;
     *client->code = '\0';
+    client->hops = 0;
     if (!client->failures)
         client->begun_ns = os_clock_ns();
     for (bool renewed = false;;) {
         const char *headers[HEADERS_MOST];
         struct http_request request;
         char reason[128];
+        bool again = false;
         enum tokmap_status status = request_make(client, ask, headers, &request, error);
         if (status)
             return status;
         const enum http_result result = http_begin(client->http, &request, answer);
         if (!result)
             __atomic_store_n(&answered[remote_kind(client->shown)], true, __ATOMIC_RELAXED);
+        if (hub && !result)
+            status = hub_judge(client, ask, answer, &again, error);
+        if (status)
+            return status;
+        if (again)
+            continue;
         if (result) {
             status = remote_client_broke(client, result, error);
         } else if (region_take(client, answer)) {
@@ -378,6 +485,8 @@ enum tokmap_status remote_client_send(struct remote_client *client, const struct
         } else {
             return TOKMAP_OK;
         }
+        if (!status && client->away)
+            status = hub_return(client, error);
         if (status)
             return status;
     }
@@ -390,7 +499,14 @@ static enum tokmap_status object_prepare(struct remote_client *client, enum remo
     enum tokmap_status status = remote_object_of(client->shown, &client->object, error);
     if (!status && client->account.kind != kind)
         status = remote_account_load(&client->account, kind, client->shown, error);
-    return status ? status : url_make(client, error);
+    if (!status && kind == REMOTE_HUB && !client->query)
+        status = client->object.pinned
+                     ? TOKMAP_OK
+                     : error_set(error, TOKMAP_ERROR_ARGUMENT, client->shown, TOKMAP_NO_OFFSET,
+                                 "a branch of the Hub may change at any time; name a commit of %d digits after the @",
+                                 HUB_COMMIT);
+    client->away = client->away && !status && !client->query && same_text(client->placed, client->shown);
+    return status || client->away ? status : url_make(client, error);
 }
 
 enum tokmap_status remote_client_name(struct remote_client *client, const char *name, const char *query,

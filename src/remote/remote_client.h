@@ -9,6 +9,15 @@
  * REMOTE_PROGRESS bytes in between that are not read again, it is an error: a training program is ended when some ranks
  * wait for others longer than ten minutes. The variable AWS_MAX_ATTEMPTS sets another number, and no limit of time.
  *
+ * The Hugging Face Hub answers with the signed address of a file on another host, which ends after a while:
+ *
+ *     GET HUB/datasets/a/b/resolve/COMMIT/x.parquet  (with the token)  -> 302, https://CDN/1f/2e?Expires=...
+ *     GET https://CDN/1f/2e?Expires=...  Range: bytes=0-99             -> 206
+ *     GET https://CDN/1f/2e?Expires=...  Range: bytes=500-599          -> 403: the Hub is asked again
+ *
+ * The token goes to the Hub alone. A commit never changes, so it names the version of the file, and not what the hosts
+ * say of it (ETag): two of them may differ.
+ *
  * Thread rule: one thread at a time per client.
  */
 #ifndef TOKMAP_REMOTE_REMOTE_CLIENT_H
@@ -53,6 +62,9 @@ struct remote_client {
     const char *query;             /* of requests, or NULL */
     bool query_of_object;          /* the query is for the object, not for its bucket */
     bool moved;                    /* the region has been changed for this name */
+    bool away;                     /* `url` is the address of another host, which the Hub has named for this file, */
+    char *placed;                  /* or for the one before it, which had this name */
+    unsigned hops;                 /* redirections that were followed for this request */
     bool known;                    /* the name is that of data that is being read */
     bool ranged;                   /* a server has sent a range of bytes */
     uint32_t failures, attempts;
@@ -82,8 +94,8 @@ void remote_client_init(struct remote_client *client, bool (*stop)(void *user), 
 void remote_client_free(struct remote_client *client);
 
 /* Names the file of the requests that follow. query: of the bucket, or of the object, already escaped and with its
- * names in byte order; NULL: none. It must stay valid. Statuses: OK, ERROR_ARGUMENT, ERROR_IO (a file with keys cannot
- * be read), ERROR_UNSUPPORTED (no libcurl), ERROR_MEMORY. */
+ * names in byte order; of the Hub, the path of its API with a query; NULL: none. It must stay valid. Statuses: OK,
+ * ERROR_ARGUMENT, ERROR_IO (a file with keys cannot be read), ERROR_UNSUPPORTED (no libcurl), ERROR_MEMORY. */
 enum tokmap_status remote_client_name(struct remote_client *client, const char *name, const char *query,
                                       bool query_of_object, struct tokmap_error *error);
 /* Ends a request and forgets the name. */

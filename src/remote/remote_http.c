@@ -53,6 +53,7 @@ const char *http_method_name(enum http_method method)
 #define ANSWER_NS SECONDS(120) /* of waiting for the first byte of a body, with all redirections */
 #define CONNECT_SECONDS 30L
 #define REDIRECTIONS_MOST 10L
+#define NEXT_MOST 4096
 #define HEADER_MOST ((size_t)1 << 20)
 #define CURL_TOO_LARGE 100 /* of libcurl 8.6, whose headers may be newer than those that tokmap is built with */
 
@@ -114,6 +115,7 @@ struct http {
     uint64_t activity;         /* grows with each delivery of a header or body */
     uint64_t waited, received; /* nanoseconds and bytes: of the header, and then of the body since the last SLOW_NS */
     struct http_answer answer;
+    char next[NEXT_MOST]; /* the next page */
     char curl_reason[CURL_ERROR_SIZE];
     char reason[HTTP_REASON_MOST];
     char buffer[HTTP_BUFFER_BYTES];
@@ -199,6 +201,15 @@ static uint64_t date_read(const char *value, size_t count)
     return seconds > 0 ? (uint64_t)seconds : 0;
 }
 
+/* <URL>; rel="next" (RFC 8288), perhaps after others. */
+static void next_take(struct http *http, const char *value, size_t count)
+{
+    const char *rel = memmem(value, count, "; rel=\"next\"", 12),
+               *at = rel ? memrchr(value, '<', (size_t)(rel - value)) : NULL;
+    if (at && rel[-1] == '>')
+        value_copy(http->next, sizeof http->next, at + 1, (size_t)(rel - 2 - at));
+}
+
 static bool name_is(const char *line, size_t name_bytes, const char *name)
 {
     if (strlen(name) != name_bytes)
@@ -220,7 +231,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
     if (http->header_bytes > HEADER_MOST)
         return 0;
     if (bytes >= 5 && !memcmp(line, "HTTP/", 5)) {
-        *answer = (struct http_answer){.length = UINT64_MAX};
+        *answer = (struct http_answer){.length = UINT64_MAX, .linked = UINT64_MAX};
+        *http->next = '\0';
         http->http1 = bytes > 5 && line[5] == '1';
         http->chunked = false;
         return bytes;
@@ -252,6 +264,15 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
         range_take(answer, value, end);
     else if (name_is(line, name, "accept-ranges"))
         answer->ranges = length == 5 && !memcmp(value, "bytes", 5);
+    else if (name_is(line, name, "x-error-code"))
+        value_copy(answer->code, sizeof answer->code, value, length);
+    else if (name_is(line, name, "link"))
+        next_take(http, value, length);
+    else if (name_is(line, name, "ratelimit"))
+        (void)((value = memmem(value, length, ";t=", 3)) && (value += 3) &&
+               decimal_read(&value, end, &answer->wait_seconds)); /* "api";r=0;t=55 */
+    else if (name_is(line, name, "x-linked-size"))
+        (void)decimal_parse(value, length, &answer->linked);
     else if (name_is(line, name, "transfer-encoding"))
         http->chunked = length >= 7 && !memcmp(end - 7, "chunked", 7);
     return bytes;
@@ -561,9 +582,18 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
     (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &wait);
     answer->status = status_of(http);
     answer->length = length < 0 ? UINT64_MAX : (uint64_t)length;
-    answer->wait_seconds = wait < 0 ? 0 : (uint64_t)wait;
+    answer->wait_seconds = wait > 0 ? (uint64_t)wait : answer->status == 429 ? answer->wait_seconds : 0;
     answer->framed = length >= 0 || !http->http1 || http->chunked;
     return HTTP_OK;
+}
+
+const char *http_address(const struct http *http, bool next)
+{
+    char *location = NULL;
+    if (next)
+        return *http->next ? http->next : NULL;
+    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_REDIRECT_URL, &location);
+    return location;
 }
 
 enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end)
@@ -644,6 +674,13 @@ enum http_result http_read(struct http *http, char *into, size_t capacity, size_
 void http_end(struct http *http)
 {
     (void)http;
+}
+
+const char *http_address(const struct http *http, bool next)
+{
+    (void)http;
+    (void)next;
+    return NULL;
 }
 
 const char *http_reason(const struct http *http)

@@ -53,11 +53,13 @@ struct http_answer {
     bool framed;     /* the end of the body differs from a connection that broke */
     bool has_range;  /* Content-Range, with bytes [range_first, range_last] of range_total (UINT64_MAX: unknown) */
     uint64_t range_first, range_last, range_total;
-    bool keyed;            /* encrypted with a key of the server's key service: the ETag is no MD5 */
-    bool ranges;           /* the server says that it serves ranges (Accept-Ranges: bytes) */
-    uint64_t wait_seconds; /* Retry-After */
-    uint64_t date;         /* the time that the server says it is, in seconds since 1970; 0: it does not say */
-    uint64_t changed;      /* Last-Modified in the same way; 0: it is missing, or has another form */
+    bool keyed;                /* encrypted with a key of the server's key service: the ETag is no MD5 */
+    bool ranges;               /* the server says that it serves ranges (Accept-Ranges: bytes) */
+    uint64_t wait_seconds;     /* Retry-After, or with status 429 RateLimit */
+    uint64_t date;             /* the time that the server says it is, in seconds since 1970; 0: it does not say */
+    uint64_t changed;          /* Last-Modified in the same way; 0: it is missing, or has another form */
+    uint64_t linked;           /* the size of the file to which the answer sends (X-Linked-Size), or UINT64_MAX */
+    char code[HTTP_NAME_MOST]; /* of an error (X-Error-Code) */
     char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST], region[HTTP_NAME_MOST];
 };
 
@@ -85,6 +87,10 @@ void http_end(struct http *http); /* ends the request */
 
 /* Returns the bytes of all bodies that this process has received. */
 uint64_t http_fetched(void);
+/* Returns where the last answer sends the request, or the next page that it names (Link), or NULL. Valid until the next
+ * request. */
+const char *http_address(const struct http *http, bool next);
+
 /* Returns why the last call failed. Valid until the next call. */
 const char *http_reason(const struct http *http);
 /* Waits, for example between two attempts. Statuses: HTTP_OK, HTTP_STOPPED. */

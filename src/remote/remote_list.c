@@ -6,9 +6,11 @@
 
 #include "common/error.h"
 #include "common/hash.h"
+#include "remote_hub.h"
 #include "remote_url.h"
 #include "remote_xml.h"
 #include "text/decimal.h"
+#include "text/path.h"
 #include "text/path_glob.h"
 
 #define PAGE_MOST ((size_t)16 << 20) /* 1,000 keys of 1 KiB in escapes have about 4 MiB */
@@ -23,23 +25,28 @@ struct remote_list {
     size_t prefix_bytes; /* of the key: what all keys begin with */
     size_t stem;         /* of a path: up to the slash that follows the bucket */
     size_t base;
-    char *glob;                /* "/" and the pattern, or NULL */
-    bool flat;                 /* keys with a slash after the prefix cannot match */
-    struct bytes_buffer page;  /* the document */
-    struct xml_scan scan;      /* in it */
-    bool has_page, more;       /* more: further pages follow */
-    bool escaped;              /* the keys of the page are, as the page says */
-    bool known, truncated;     /* the page says whether others follow; they do, */
-    struct bytes_buffer next;  /* with this token */
-    uint64_t empty_pages;      /* pages without a key, in a row */
-    struct bytes_buffer token; /* of the next page */
-    struct bytes_buffer path;  /* of the last object, with a zero byte that does not count */
-    struct bytes_buffer key;   /* of the object that is being read */
+    char *glob;                  /* "/" and the pattern, or NULL */
+    bool flat;                   /* keys with a slash after the prefix cannot match */
+    struct bytes_buffer page;    /* the document */
+    struct xml_scan scan;        /* in it */
+    bool has_page, more;         /* more: further pages follow */
+    bool escaped;                /* the keys of the page are, as the page says */
+    bool known, truncated;       /* the page says whether others follow; they do, */
+    struct bytes_buffer next;    /* with this token */
+    uint64_t empty_pages;        /* pages without a key, in a row */
+    struct bytes_buffer token;   /* of the next page */
+    struct bytes_buffer path;    /* of the last object, with a zero byte that does not count */
+    struct bytes_buffer key;     /* of the object that is being read */
+    const struct hub_fact *tree; /* of a repository, in place of pages, once it was asked for; */
+    uint64_t file;               /* the next file of it */
 };
 
 bool remote_is_list(const char *name)
 {
+    struct remote_object object;
     const enum remote_kind kind = remote_kind(name);
+    if (kind == REMOTE_HUB && !remote_object_of(name, &object, NULL))
+        return !*object.key || name[strlen(name) - 1] == '/' || strpbrk(object.key, "*?[");
     if (kind != REMOTE_S3 && kind != REMOTE_GS)
         return false;
     const char *slash = strchr(name + 5, '/');
@@ -63,7 +70,7 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     const char *key = made->object.key;
     made->name = name;
     made->prefix_bytes = patterns ? strcspn(key, "*?[") : strlen(key);
-    made->stem = 5 + made->object.bucket_bytes + 1;
+    made->stem = made->object.root_bytes + 1;
     made->base = made->prefix_bytes;
     while (made->base && key[made->base - 1] != '/')
         made->base--;
@@ -317,9 +324,41 @@ static enum tokmap_status page_read(struct remote_list *list, bool *found, uint6
     }
 }
 
+/* Does what remote_list_next() does for the Hub, whose lists have another order than that of their bytes. */
+static enum tokmap_status hub_next(struct remote_list *list, uint64_t *bytes, uint64_t *tag, struct tokmap_error *error)
+{
+    bool chosen = false;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!list->tree) {
+        char *folder = path_join(list->name, list->base - 1, "", 0, ""); /* the last slash may be missing */
+        status = folder ? remote_hub_files(&list->client, folder, !list->flat, &list->tree, error)
+                        : error_set_memory(error, "a list of files", 0);
+        free(folder);
+    }
+    while (!status && !chosen) {
+        if (list->file == list->tree->count)
+            return TOKMAP_END;
+        const struct hub_file *file = &list->tree->files[list->file++];
+        if (strncmp(file->path, list->object.key, list->prefix_bytes) != 0)
+            continue;
+        list->key.count = 0;
+        if (!bytes_append(&list->key, file->path, strlen(file->path)) || !path_make(list))
+            return error_set_memory(error, "a list of files", 0);
+        status = object_choose(list, &chosen, error);
+        *bytes = file->bytes;
+        *tag = file->tag;
+    }
+    return status;
+}
+
 enum tokmap_status remote_list_next(struct remote_list *list, const char **path, uint64_t *bytes, uint64_t *tag,
                                     struct tokmap_error *error)
 {
+    if (list->object.revision) {
+        const enum tokmap_status status = hub_next(list, bytes, tag, error);
+        *path = (const char *)list->path.bytes;
+        return status;
+    }
     for (;;) {
         enum tokmap_status status;
         bool found = false, chosen = false;

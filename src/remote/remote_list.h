@@ -4,6 +4,7 @@
  *
  *     s3://BUCKET/PREFIX/          the objects whose keys begin with PREFIX/
  *     s3://BUCKET/PREFIX*.jsonl    those whose keys match: a wildcard does not match a slash, two stars match folders
+ *     hf://datasets/OWNER/NAME@COMMIT/FOLDER/    the files of a repository of the Hugging Face Hub, or hf://OWNER/NAME
  *
  * Lists come in pages of at most 1,000 keys (ListObjectsV2), and one page is in memory. What a server sends is checked:
  * a list that is not sorted, that repeats itself, or that has other keys than those that were asked for is an error,
@@ -21,8 +22,8 @@
 
 struct remote_list;
 
-/* Returns true if a name stands for several objects: s3:// or gs://, with a wildcard, a slash at the end, or a bucket
- * alone. */
+/* Returns true if a name stands for several objects: s3://, gs://, or hf://, with a wildcard, a slash at the end, or a
+ * bucket or repository alone. */
 bool remote_is_list(const char *name);
 
 /* Opens a list. `name` must stay valid until remote_list_close(). patterns: * ? and [ in it are wildcards; otherwise

@@ -155,11 +155,13 @@ bool remote_tag_denies(const char *tag, const char *wanted)
 
 enum tokmap_status remote_written_check(const char *name, struct tokmap_error *error)
 {
-    return remote_kind(name) != REMOTE_WEB
+    const enum remote_kind kind = remote_kind(name);
+    return kind != REMOTE_WEB && kind != REMOTE_HUB
                ? TOKMAP_OK
                : error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                           "files of web servers (http://, https://) are read and not written; name an object "
-                           "(s3://BUCKET/KEY or gs://BUCKET/KEY) or a path");
+                           "files of %s are read and not written; name an object (s3://BUCKET/KEY or gs://BUCKET/KEY) "
+                           "or a path",
+                           kind == REMOTE_HUB ? "the Hugging Face Hub (hf://)" : "web servers (http://, https://)");
 }
 
 enum tokmap_status remote_stored_wrong(const struct remote_client *client, struct tokmap_error *error)

@@ -15,6 +15,7 @@ enum remote_kind remote_kind(const char *name)
     return begins(name, "https://") || begins(name, "http://") ? REMOTE_WEB
            : begins(name, "s3://")                             ? REMOTE_S3
            : begins(name, "gs://")                             ? REMOTE_GS
+           : begins(name, "hf://")                             ? REMOTE_HUB
                                                                : REMOTE_NONE;
 }
 
@@ -54,9 +55,62 @@ enum tokmap_status remote_web_check(const char *name, struct tokmap_error *error
     return TOKMAP_OK;
 }
 
+static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+
+/* Returns true if a path, which may be empty or end with a slash, has no control character, and no part that is empty,
+ * ".", or "..". */
+static bool is_plain_path(const char *path, size_t bytes)
+{
+    for (size_t at = 0, part; at < bytes; at += part + 1) {
+        for (part = 0; at + part < bytes && path[at + part] != '/'; part++)
+            if ((unsigned char)path[at + part] < ' ' || path[at + part] == '\x7f')
+                return false;
+        if (part < 3 && !memcmp(path + at, "..", part))
+            return false;
+    }
+    return true;
+}
+
+bool hub_is_commit(const char *text)
+{
+    return strspn(text, "0123456789abcdef") >= HUB_COMMIT;
+}
+
+/* Finds the parts of an hf:// name. A revision ends at a slash, but refs/convert/parquet and refs/pr/1 have two. */
+static enum tokmap_status hub_object_of(const char *name, struct remote_object *object, struct tokmap_error *error)
+{
+    const char *bucket = name + 5, *end = bucket + (begins(bucket, "datasets/") ? 9 : 0);
+    bool good = strlen(name) < REMOTE_URL_MOST / 4;
+    for (int part = 0; part < 2; part++) { /* OWNER and NAME */
+        const size_t bytes = strspn(end, allowed);
+        good = good && bytes && bytes < 97 && *end != '.' && *end != '-' && (part || end[bytes] == '/');
+        end += bytes + (good && !part);
+    }
+    *object = (struct remote_object){.bucket = bucket, .bucket_bytes = (size_t)(end - bucket), .revision = ""};
+    if (*end == '@') {
+        object->revision = ++end;
+        for (int slashes = begins(end, "refs/convert/") || begins(end, "refs/pr/") ? 2 : 0;
+             *end && (*end != '/' || slashes); end++)
+            slashes -= *end == '/';
+        object->revision_bytes = (size_t)(end - object->revision);
+        good = good && object->revision_bytes && is_plain_path(object->revision, object->revision_bytes);
+    }
+    object->root_bytes = (size_t)(end - name);
+    object->pinned = object->revision_bytes == HUB_COMMIT && hub_is_commit(object->revision);
+    good = good && (!*end || *end == '/');
+    object->key = end + (*end == '/');
+    if (good && is_plain_path(object->key, strlen(object->key)))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                     "a name on the Hugging Face Hub is hf://datasets/OWNER/NAME/PATH or "
+                     "hf://datasets/OWNER/NAME@REVISION/PATH (of a tokenizer: hf://OWNER/NAME), and no part of PATH is "
+                     "empty or consists of dots");
+}
+
 enum tokmap_status remote_object_of(const char *name, struct remote_object *object, struct tokmap_error *error)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+    if (remote_kind(name) == REMOTE_HUB)
+        return hub_object_of(name, object, error);
     const char *bucket = name + 5;
     const size_t bytes = strcspn(bucket, "/");
     if (!bytes || strspn(bucket, allowed) < bytes || *bucket == '.' || *bucket == '-' || bytes > 222)
@@ -65,7 +119,10 @@ enum tokmap_status remote_object_of(const char *name, struct remote_object *obje
             "this does not begin with the name of a bucket; write %.2s://BUCKET/KEY, with letters, digits, "
             "dots, and hyphens in BUCKET",
             name);
-    *object = (struct remote_object){bucket, bucket + bytes + (bucket[bytes] == '/'), bytes};
+    *object = (struct remote_object){.bucket = bucket,
+                                     .key = bucket + bytes + (bucket[bytes] == '/'),
+                                     .bucket_bytes = bytes,
+                                     .root_bytes = 5 + bytes};
     return TOKMAP_OK;
 }
 

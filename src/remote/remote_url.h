@@ -5,6 +5,7 @@
  *     https://HOST/PATH, http://HOST/PATH    a file of a web server
  *     s3://BUCKET/KEY                        an object of Amazon S3, or of a server with its interface
  *     gs://BUCKET/KEY                        an object of Google Cloud Storage
+ *     hf://datasets/OWNER/NAME@REVISION/KEY  a file of a dataset on the Hugging Face Hub; without datasets/, of a model
  *
  * A web URL may hold a secret from its ? on (a signed URL does), so that part is never shown or recorded: the name of
  * such an input ends before it. The bytes of a key mean themselves: % ? and # in it are no escapes.
@@ -20,7 +21,7 @@
 
 #define REMOTE_URL_MOST ((size_t)16 << 10)
 
-enum remote_kind { REMOTE_NONE, REMOTE_WEB, REMOTE_S3, REMOTE_GS };
+enum remote_kind { REMOTE_NONE, REMOTE_WEB, REMOTE_S3, REMOTE_GS, REMOTE_HUB };
 
 /* Returns what a name is. REMOTE_NONE: a path. */
 enum remote_kind remote_kind(const char *name);
@@ -36,12 +37,21 @@ char *remote_shown(const char *name);
  * control character; too long). */
 enum tokmap_status remote_web_check(const char *name, struct tokmap_error *error);
 
-/* The bucket and the key in an s3:// or gs:// name. */
+#define HUB_COMMIT 40 /* digits of a commit */
+
+/* The bucket and the key in an s3:// or gs:// name. In an hf:// name the bucket is "datasets/OWNER/NAME" or
+ * "OWNER/NAME", and the key the path in that repository. */
 struct remote_object {
     const char *bucket, *key; /* key: to the end of the name */
     size_t bucket_bytes;
+    const char *revision; /* of hf://; without one, revision_bytes is 0 */
+    size_t revision_bytes;
+    size_t root_bytes; /* of the name, up to the slash before the key, which may be missing */
+    bool pinned;       /* the revision is a commit, so the name always means the same bytes */
 };
-/* Statuses: OK, ERROR_ARGUMENT (the bucket is missing, or no name of a bucket). */
+bool hub_is_commit(const char *text); /* it begins with the digits of one */
+/* Finds the parts of a name. Statuses: OK, ERROR_ARGUMENT (the bucket or repository is missing, or no name of one; a
+ * path in a repository with an empty part, ".", or ".."). */
 enum tokmap_status remote_object_of(const char *name, struct remote_object *object, struct tokmap_error *error);
 
 /* Appends bytes in the escapes of a URL: all but A-Z a-z 0-9 - . _ ~ become %XX, and also slashes unless `slashes`.

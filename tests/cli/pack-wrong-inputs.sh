@@ -56,8 +56,7 @@ wrong "if 'x' is the value of --eod, write --eod=x" in --eod x
 ! grep -q 'write --bos' err
 wrong 'none*: no file matches this pattern' in 'none*'
 wrong 'the inputs contain no documents' blank.jsonl
-wrong 'hf://datasets/a/b/c.jsonl: URLs begin with https://, http://, s3://, or gs:// (what hf://datasets/OWNER/NAME/' \
-    hf://datasets/a/b/c.jsonl
+wrong "ftp://a/b/c.jsonl: URLs begin with https://, http://, s3://, gs://, or hf://" ftp://a/b/c.jsonl
 wrong "gpt2.json: there is no file or folder of this name; name a vocabulary file" -t gpt2.json in
 printf '{"text": 1}\n' >in/piped
 wrong "standard input:1: the field 'text' of line 1 (record 0) is not a string" --input-format jsonl - <in/piped

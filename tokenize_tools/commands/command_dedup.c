@@ -143,6 +143,10 @@ static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct p
                                             .output = deduping->name,
                                             .stop = options->stop,
                                             .user = options->user};
+    char *work = deduping->start_over ? NULL : path_ended(deduping->name, ".dropped");
+    if (work)
+        work_folder_pins_take(work);
+    free(work);
     enum tokmap_status status = work_units_list(&units, &list, error);
     if (!status && units.indivisible)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, units.indivisible_path, TOKMAP_NO_OFFSET,

@@ -583,6 +583,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     struct tokmap_error error;
     if (!status && pack_upload_is(&packing->upload) && pack_upload_prefix(&packing->upload, packing->prefix, &error))
         status = command_failed(command, &error);
+    if (!status && packing->prefix && !packing->start_over)
+        work_folder_pins_take(packing->prefix);
     if (!status)
         status = tokenizer_open(packing);
     packing->skips.resume = !packing->start_over && packing->prefix && work_folder_exists(packing->prefix);

@@ -261,8 +261,7 @@ static enum tokmap_status path_open(struct byte_source *source, const char *path
     int system = standard ? 0 : os_open(path, OS_READ_NOW, &fd);
     if (system == ENOENT && strstr(path, "://"))
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-                         "URLs begin with https://, http://, s3://, or gs:// (what hf://datasets/OWNER/NAME/ names, "
-                         "is below https://huggingface.co/datasets/OWNER/NAME/resolve/main/)");
+                         "URLs begin with https://, http://, s3://, gs://, or hf://");
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be opened");
     system = os_fstat(fd, &source->stat);

@@ -16,6 +16,7 @@
 #include "name_kind.h"
 #include "pattern_expand.h"
 #include "platform/os.h"
+#include "remote/remote_hub.h"
 #include "remote/remote_list.h"
 #include "remote/remote_stream.h"
 #include "remote/remote_url.h"
@@ -129,7 +130,10 @@ static bool table_folder(struct table_search *search, const char *path, size_t b
  * the caller frees. Folders that were looked at before are not looked at. */
 static const char *table_find(struct table_search *search, const char *path, char **folder)
 {
-    const size_t least = remote_kind(path) ? 5 + strcspn(path + 5, "/") + 1 : *path == '/';
+    struct remote_object object;
+    const size_t least = !remote_kind(path)                      ? *path == '/'
+                         : remote_object_of(path, &object, NULL) ? path_folder_bytes(path)
+                                                                 : object.root_bytes + 1;
     for (size_t bytes = path_folder_bytes(path);; bytes--) {
         if (bytes > least && path[bytes - 1] != '/')
             continue;
@@ -278,6 +282,7 @@ struct inputs {
     struct table_search tables;
     bool walked;                 /* the real folder of an operand is no table; there are no links below it */
     struct remote_list *objects; /* the open list of objects, or NULL */
+    char *pinned;                /* the last name of the Hub, with its commit */
     uint64_t bytes;              /* of the last path, or UINT64_MAX */
     uint64_t tag;                /* of the last path, or 0 */
     struct level *levels;
@@ -384,6 +389,7 @@ void inputs_free(struct inputs *inputs)
     pattern_matches_clear(&inputs->matches);
     path_list_close(inputs->list);
     remote_list_close(inputs->objects);
+    free(inputs->pinned);
     kinds_clear(inputs);
     known_paths_free(&inputs->paths);
     known_paths_free(&inputs->tables.looked);
@@ -672,7 +678,7 @@ static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_erro
         inputs->tag = 0;
         if (status == TOKMAP_END && !inputs->found_any)
             status = error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->operands[inputs->operand_next - 1],
-                               TOKMAP_NO_OFFSET, "no object of the bucket has such a key; correct the name");
+                               TOKMAP_NO_OFFSET, "no object of the bucket or repository has such a name; correct it");
         return status;
     }
 }
@@ -689,6 +695,11 @@ static enum tokmap_status objects_begin(struct inputs *inputs, const char *opera
     return objects_next(inputs, error);
 }
 
+static enum tokmap_status name_pin(struct inputs *inputs, const char **name, struct tokmap_error *error)
+{
+    return remote_hub_pin(name, true, &inputs->pinned, inputs->stop, inputs->user, &inputs->selection->watch, error);
+}
+
 static enum tokmap_status operand_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
 {
     struct os_stat stat;
@@ -696,6 +707,9 @@ static enum tokmap_status operand_begin(struct inputs *inputs, const char *opera
     if (!*operand)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the name of an input is empty; name a file, a folder, or -");
+    const enum tokmap_status status = name_pin(inputs, &operand, error);
+    if (status)
+        return status;
     if (remote_is_list(operand))
         return objects_begin(inputs, operand, error);
     if (remote_kind(operand) || !strcmp(operand, "-") || !strpbrk(operand, "*?[") || !os_lstat(operand, &stat))
@@ -720,7 +734,7 @@ static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *
 {
     const char *name = stream_name(inputs->selection->lists[inputs->list_next - 1]), *path = "";
     struct os_stat stat;
-    const enum tokmap_status status = path_list_next(inputs->list, &path, error);
+    enum tokmap_status status = path_list_next(inputs->list, &path, error);
     const uint64_t line = inputs->list->line;
     if (status && inputs->list->goes_on) {
         inputs->list_any = true;
@@ -735,6 +749,9 @@ static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *
                          "the list names no file; check the command that writes it");
     }
     inputs->list_any = true;
+    status = name_pin(inputs, &path, error);
+    if (status)
+        return status;
     inputs->base = 0;
     /* "-" in a list is a file of that name. */
     if (!path_set(inputs, 0, "./") || !path_set(inputs, strcmp(path, "-") ? 0 : 2, path))

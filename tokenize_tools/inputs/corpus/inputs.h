@@ -14,7 +14,8 @@
  * a folder and the files in it would both match. Paths in lists are names of files, not patterns.
  *
  * URLs (remote_url.h) are inputs, too, also in lists. An operand that names several objects of a bucket (remote_list.h)
- * represents them, like a folder its files, and hidden names below its prefix are left out.
+ * represents them, like a folder its files, and hidden names below its prefix are left out. The paths of files of the
+ * Hugging Face Hub have the commit in place of the revision that was named (remote_hub.h).
  *
  * Files may be excluded by globs (path_glob.h), which are compared with the path below the folder that an operand
  * names, with the path after the fixed folders of a pattern, or else with the path as it was named.

@@ -25,6 +25,7 @@
 #include "format/name_files.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
+#include "remote/remote_hub.h"
 #include "remote/remote_url.h"
 #include "set_commit.h"
 #include "text/path.h"
@@ -457,6 +458,29 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
     }
 }
 
+/* Returns the commit in a record of what a branch of the Hub means, or NULL. */
+static const char *pin_of(const struct work_record *record)
+{
+    const char *revision = (const char *)record->payload;
+    const char *end = record->type == FACT ? memchr(revision, '\0', record->bytes) : NULL;
+    return end && remote_kind(revision) == REMOTE_HUB && end + 1 + HUB_COMMIT == revision + record->bytes ? end + 1
+                                                                                                          : NULL;
+}
+
+void work_folder_pins_take(const char *name)
+{
+    struct work_folder folder = {.journal = path_ended(name, ".work/" JOURNAL), .at = HEAD_BYTES};
+    struct work_record record;
+    if (folder.journal && !os_open(folder.journal, OS_READ_NOW, &folder.fd)) {
+        while (!record_read(&folder, &record, NULL) && record.type < FACTS_END)
+            if (pin_of(&record))
+                remote_hub_pin_take((const char *)record.payload, pin_of(&record));
+        os_close(folder.fd);
+    }
+    bytes_free(&folder.record);
+    free(folder.journal);
+}
+
 /* Writes or compares everything. */
 static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_error *error)
 {
@@ -474,9 +498,13 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
     if (!status)
         status = inputs_take(folder, inputs, error);
     inputs_free(inputs);
+    for (const struct hub_fact *pin = NULL; !status && !folder->found && (pin = remote_hub_pin_next(pin));)
+        status = record_add(folder, FACT, pin->name, strlen(pin->name) + 1, pin->commit, HUB_COMMIT, error);
     if (!status && !folder->found)
         return record_add(folder, FACTS_END, NULL, 0, NULL, 0, error);
     if (!status)
+        status = fact_read(folder, &record, error);
+    while (!status && pin_of(&record)) /* the names of the inputs have the commits, and are compared */
         status = fact_read(folder, &record, error);
     if (status)
         return status;

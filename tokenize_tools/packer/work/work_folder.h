@@ -11,6 +11,9 @@
  *     records    u32 type, u32 bytes, the bytes, u64 XXH3-64 of type, bytes, and payload, with the record's offset as
  *                the seed
  *
+ * Among the facts are the commits that branches of the Hugging Face Hub meant (remote_hub.h). A later command learns
+ * them before it lists its inputs, so that it reads what the first one did.
+ *
  * The facts are written to journal.new, synced, and renamed, so a journal has all of them or does not exist. A record
  * of the caller that is not whole, or whose hash is wrong, ends the journal: it and all that follows was not synced
  * when the command was killed.
@@ -94,6 +97,9 @@ bool work_folder_found(const struct work_folder *folder);
 
 /* Returns whether there is a journal of an output of this name, which may be that of a process that runs. */
 bool work_folder_exists(const char *name);
+
+/* Makes this process read of the Hub what the work beside an output did, if there is any. */
+void work_folder_pins_take(const char *name);
 
 /* Removes the files that `owns` knows from a folder without a journal: a power cut may bring them back after a process
  * has removed them. Does nothing if another process begins there. */
