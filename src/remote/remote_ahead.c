@@ -110,12 +110,17 @@ enum tokmap_status remote_ahead_new(struct remote_ahead **ahead, bool (*stop)(vo
     return error_set_memory(error, "the reader of URLs", sizeof *made);
 }
 
+void remote_ahead_stop(struct remote_ahead *ahead)
+{
+    __atomic_store_n(&ahead->ends, true, __ATOMIC_RELAXED);
+}
+
 void remote_ahead_free(struct remote_ahead *ahead)
 {
     if (!ahead)
         return;
     assert(!ahead->files);
-    __atomic_store_n(&ahead->ends, true, __ATOMIC_RELAXED);
+    remote_ahead_stop(ahead);
     if (ahead->mutex && ahead->changed) {
         os_mutex_lock(ahead->mutex);
         os_condition_broadcast(ahead->changed);

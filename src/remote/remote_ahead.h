@@ -42,6 +42,7 @@ struct ahead_part {
  * Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status remote_ahead_new(struct remote_ahead **ahead, bool (*stop)(void *user), void *user,
                                     const struct remote_watch *watch, struct tokmap_error *error);
+void remote_ahead_stop(struct remote_ahead *ahead); /* ends all waits; what is read from now on may be an error */
 void remote_ahead_free(struct remote_ahead *ahead); /* ends the threads; all files are closed; accepts NULL */
 
 /* Opens a file. Statuses: those of remote_open(). */

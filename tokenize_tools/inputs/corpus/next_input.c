@@ -29,6 +29,8 @@ static void opening_end(struct next_input *next)
 
 void next_input_free(struct next_input *next)
 {
+    if (next->thread && next->shared->ahead)
+        remote_ahead_stop(next->shared->ahead);
     opening_end(next);
 }
 
