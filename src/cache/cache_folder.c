@@ -102,19 +102,6 @@ static enum tokmap_status name_split(const char *name, char **rest, struct wante
 
 /* ---- the folder ---- */
 
-/* Finds the folder that the environment names. */
-static char *folder_default(void)
-{
-    static const char *const names[][2] = {
-        {"TOKMAP_CACHE", ""}, {"XDG_CACHE_HOME", "/tokmap"}, {"HOME", "/.cache/tokmap"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = secure_getenv(names[i][0]);
-        if (value && *value)
-            return path_ended(value, names[i][1]);
-    }
-    return NULL;
-}
-
 /* Makes a folder and, if it is missing, the one that it is in. */
 static int folder_make(const char *path)
 {
@@ -259,7 +246,7 @@ enum tokmap_status cache_open(struct cache **cache, char **rest, const char *nam
     char *folder = NULL;
     *cache = NULL;
     enum tokmap_status status = name_split(name, rest, &wanted, error);
-    if (!status && !wanted.folder && !(wanted.folder = folder_default()))
+    if (!status && !wanted.folder && !(wanted.folder = path_user_cache()))
         status = error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
                            "no folder is named in which the data can be kept, and HOME is not set; set TOKMAP_CACHE, "
                            "or name one: " FORM);

@@ -114,3 +114,15 @@ int path_compare(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
+
+char *path_user_cache(void)
+{
+    static const char *const names[][2] = {
+        {"TOKMAP_CACHE", ""}, {"XDG_CACHE_HOME", "/tokmap"}, {"HOME", "/.cache/tokmap"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = secure_getenv(names[i][0]);
+        if (value && *value)
+            return path_ended(value, names[i][1]);
+    }
+    return NULL;
+}

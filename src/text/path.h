@@ -28,6 +28,9 @@ char *path_beside(const char *file, const char *name);
 /* Returns the folder that contains `path`, without a slash at its end: "." if the path has no slash, "/" for
  * "/name". */
 char *path_folder(const char *path);
+/* Returns the folder in which a user keeps what can be fetched again, by TOKMAP_CACHE, XDG_CACHE_HOME, or HOME. NULL
+ * also if none of them is set. */
+char *path_user_cache(void);
 /* Returns whether the first `bytes` bytes of a path end in `ending`, after something else. */
 bool path_ends_in(const char *path, size_t bytes, const char *ending);
 /* For qsort(): compares two pointers to paths. */

@@ -238,3 +238,72 @@ for options in ((), ('--shard-tokens', '100k'), ('--shuffle', '3')):
             os.unlink(path)
 done = subprocess.run(['tokmap', 'pack', '-o', BASE + '/x', 'l.bin'], capture_output=True, text=True)
 assert done.returncode == 1 and 'files of the Hugging Face Hub (hf://) are read and not written' in done.stderr, done
+
+# ---- tokenizers ----
+letters = {chr(33 + i): i for i in range(94)}
+TOKENIZER = json.dumps({'version': '1.0', 'added_tokens': [
+    {'id': 96, 'content': '<|end|>', 'special': True, 'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False}],
+    'normalizer': None, 'pre_tokenizer': {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True, 'use_regex': True},
+    'post_processor': None, 'decoder': {'type': 'ByteLevel'},
+    'model': {'type': 'BPE', 'vocab': {**letters, '\u0120': 94, 'in': 95}, 'merges': ['i n'], 'unk_token': None}}).encode()
+model = {'tokenizer.json': TOKENIZER, 'tokenizer_config.json': b'{"eos_token": "<|end|>", "chat_template": "x"}',
+         'model.safetensors': b'w' * 5000, 'config.json': b'{}', 'onnx/tokenizer.json': b'{', 'README.md': b'#',
+         'chat_template.jinja': b'{{ messages }}'}
+named = repositories['models', 'an-owner/model'] = Repository(model, gated=True)
+os.makedirs('same', exist_ok=True)
+for path, body in model.items():
+    if '/' not in path:
+        with open('same/' + path, 'wb') as file:
+            file.write(body)
+with open('text.txt', 'w') as file:
+    file.write('in the beginning <|end|> was the text\n')
+commit = named.branches['main']
+os.environ['HF_TOKEN'] = TOKEN
+
+
+def command(*words, status=0, **environment):
+    del requests[:]
+    done = subprocess.run(['tokmap', *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          env={**os.environ, **environment})
+    assert done.returncode == status, (words, done.returncode, done.stderr)
+    assert not remote_hub.problems, remote_hub.problems
+    return done
+
+
+command('pack', '-q', '-o', 'here', '-t', 'same', 'text.txt')
+command('pack', '-q', '-o', 'there', '-t', 'hf://an-owner/model', 'text.txt')
+assert tokens('here') == tokens('there')
+assert sorted(path.split('/')[-1] for path in asked('/resolve/')) == ['chat_template.jinja', 'config.json', 'tokenizer.json', 'tokenizer_config.json']
+about = json.loads(command('info', '--json', 'there').stdout)
+assert 'hf://an-owner/model@' + commit in json.dumps(about), about
+folder = '.cache/tokmap/hub/models--an-owner--model/snapshots/' + commit
+assert os.path.exists(folder + '/complete'), os.listdir('.cache')
+# A commit is fetched once, and asks nobody: also what a dataset records, from another folder.
+for words in (['encode', '-t', 'hf://an-owner/model@' + commit, 'text.txt'], ['tokenizer', 'hf://an-owner/model@' + commit],
+              ['show', '--document', '0', 'there'], ['decode', '-t', 'hf://an-owner/model@' + commit, 'ids']):
+    with open('ids', 'w') as file:
+        file.write('0 1 95\n')
+    done = command(*words)
+    assert not requests, (words, requests)
+    assert done.stdout == command(*[word.replace('hf://an-owner/model@' + commit, 'same').replace('there', 'here') for word in words]).stdout or words[0] == 'tokenizer', words
+assert 'in the beginning' in command('show', '--document', '0', 'there').stdout
+command('encode', '-t', 'hf://an-owner/model', 'text.txt')
+assert len(requests) == 1, requests
+assert 'an-owner/model' in command('tokenizer', 'hf://an-owner/model').stdout
+command('convert', 'raw:here.bin,width=2,vocab=97', '-t', 'hf://an-owner/model', '-o', 'stated')
+assert 'hf://an-owner/model@' + commit in command('info', '--json', 'stated').stdout
+for words, *texts in ((['hf://an-owner/absent'], 'there is no ', '/an-owner/absent'), (['hf://an-owner/model@v7'], 'no such branch, tag, or commit'),
+                      (['hf://an-owner'], 'a name on the Hugging Face Hub'), (['hf://datasets/an-owner/set.1'], 'tokenizers in models'),
+                      (['hf://an-owner/model/onnx'], 'a tokenizer is named by its repository')):
+    done = command('encode', '-t', *words, 'text.txt', status=1)
+    for text in texts:
+        assert text in done.stderr, (words, done.stderr)
+os.unlink(folder + '/complete')
+done = command('show', '--document', '0', 'there', status=1, HF_TOKEN='hf_other')
+assert 'is gated (HTTP status 403' in done.stderr, done.stderr
+done = command('encode', '-t', 'hf://an-owner/model', 'text.txt', status=1, TOKMAP_CACHE='/dev/null/x')
+assert 'TOKMAP_CACHE' in done.stderr, done.stderr
+command('encode', '-t', 'hf://an-owner/model', 'text.txt', TOKMAP_CACHE='elsewhere')
+assert os.path.exists('elsewhere/hub'), os.listdir('.')
+repositories['models', 'o/empty'] = Repository({'config.json': b'{}'})
+assert 'contains no tokenizer' in command('encode', '-t', 'hf://o/empty', 'text.txt', status=1).stderr

@@ -13,8 +13,10 @@
 #include "common/hash.h"
 #include "pack/shard_about.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "target.h"
 #include "text/path.h"
+#include "tokenizer_fetch.h"
 #include "vocabulary/folder.h"
 #include "vocabulary/vocabulary.h"
 
@@ -35,11 +37,12 @@ int tokenizer_arguments_check(const struct cli_command *command, const struct to
 }
 
 /* Opens the tokenizer, and prints what users should know about its file, or about the files of its folder. */
-static int spec_open(const struct cli_command *command, const struct tokenizer_arguments *arguments, bool print_note,
+static int spec_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                      struct folder *folder, struct tokenizer **tokenizer)
 {
     struct tokmap_error error;
-    if (vocabulary_open_reported(tokenizer, arguments->spec, &arguments->options, folder, &error))
+    if (tokenizer_fetch(arguments->spec, &arguments->spec, &arguments->path, &error) ||
+        vocabulary_open_reported(tokenizer, arguments->path, &arguments->options, folder, &error))
         return command_failed(command, &error);
     const struct tokenizer_info info = info_of_tokenizer(*tokenizer);
     if (print_note)
@@ -155,6 +158,10 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
     const struct about_facts *facts = search->facts;
     struct tokmap_tokenizer_options options = search->asked->options;
     struct tokenizer_info info;
+    const char *path;
+    enum tokmap_status status = tokenizer_fetch(spec, &spec, &path, error);
+    if (status)
+        return status;
     options.special_tokens = special_tokens;
     if (facts) {
         options.pattern = facts->pattern;
@@ -165,7 +172,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
         const bool recognize = (try % 2) != (facts && facts->recognizes);
         options.special = recognize ? TOKMAP_SPECIAL_RECOGNIZE : TOKMAP_SPECIAL_TEXT;
         options.lower_case = try < 2 ? search->asked->options.lower_case : try < 4 ? "yes" : "no";
-        const enum tokmap_status status = vocabulary_open(&search->found, spec, &options, error);
+        status = vocabulary_open(&search->found, path, &options, error);
         if (status && !options.lower_case && !strcmp(error->field, "lower_case")) {
             tries = 6;
             continue;
@@ -194,15 +201,15 @@ static enum tokmap_status folder_try(struct search *search, const char *folder, 
     enum tokmap_status status = TOKMAP_OK;
     char *path = path_in(path_is_absolute(facts->path) ? "" : folder, facts->path);
     char *special = NULL;
+    const bool hub = remote_kind(facts->path) == REMOTE_HUB;
     if (facts->special_tokens && path)
         special = path_in(path_is_absolute(facts->special_tokens) ? "" : folder, facts->special_tokens);
     if (!path || (facts->special_tokens && !special))
         status = error_set_memory(error, "a path", strlen(folder) + strlen(facts->path));
-    else if (!os_stat(path, &stat) && (stat.kind == OS_KIND_FILE || stat.kind == OS_KIND_FOLDER) &&
-             file_try(search, path, special, &reason) == TOKMAP_ERROR_MEMORY) {
-        status = TOKMAP_ERROR_MEMORY;
-        *error = reason;
-    }
+    else if (hub || (!os_stat(path, &stat) && (stat.kind == OS_KIND_FILE || stat.kind == OS_KIND_FOLDER)))
+        status = file_try(search, path, special, error ? error : &reason);
+    if (status != TOKMAP_ERROR_MEMORY && !hub)
+        status = TOKMAP_OK;
     free(path);
     free(special);
     return status;
@@ -301,9 +308,11 @@ static enum tokmap_status named_try(struct search *search, const struct tokmap_d
 {
     char name[ABOUT_NAME], hex[33], wanted[33], other[33], recognizing[96] = "";
     const struct tokenizer_arguments *asked = search->asked;
-    if (!search->recorded) /* the user is taken at their word */
-        return vocabulary_open(&search->found, asked->spec, &asked->options, error);
-    const enum tokmap_status status = file_try(search, asked->spec, asked->options.special_tokens, error);
+    const char *pinned, *path;
+    enum tokmap_status status = tokenizer_fetch(asked->spec, &pinned, &path, error);
+    if (status || !search->recorded) /* the user is taken at their word */
+        return status ? status : vocabulary_open(&search->found, path, &asked->options, error);
+    status = file_try(search, asked->spec, asked->options.special_tokens, error);
     if (status || search->found)
         return status;
     const bool named = dataset_tokenizer_name(dataset, name);
@@ -401,13 +410,14 @@ enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const 
     static const uint8_t none[16];
     static const enum tokmap_special ways[] = {TOKMAP_SPECIAL_TEXT, TOKMAP_SPECIAL_RECOGNIZE};
     const bool is_recorded = recorded && memcmp(recorded, none, sizeof none);
-    enum tokmap_status status = TOKMAP_OK;
+    const char *spec, *path;
+    enum tokmap_status status = tokenizer_fetch(asked->spec, &spec, &path, error);
     *stated = (struct stated_tokenizer){.vocabulary = 0};
     for (int i = 0; i < 2 && asked->spec_given && !stated->vocabulary && !status; i++) {
         struct tokmap_tokenizer_options options = asked->options;
         struct tokenizer *tokenizer;
         options.special = ways[i];
-        status = vocabulary_open(&tokenizer, asked->spec, &options, error);
+        status = vocabulary_open(&tokenizer, path, &options, error);
         if (status)
             break;
         const struct tokenizer_info info = info_of_tokenizer(tokenizer);
@@ -417,7 +427,7 @@ enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const 
             memcpy(stated->fingerprint, info.fingerprint, sizeof stated->fingerprint);
             stated->vocabulary = info.vocabulary;
             (void)snprintf(stated->name, sizeof stated->name, "%s", info.name);
-            status = about_make(stated, tokenizer, &options, strcmp(asked->spec, "bytes") ? asked->spec : NULL, error);
+            status = about_make(stated, tokenizer, &options, strcmp(spec, "bytes") ? spec : NULL, error);
         }
         tokenizer_close(tokenizer);
     }

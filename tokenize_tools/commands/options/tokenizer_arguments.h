@@ -13,7 +13,8 @@
 struct folder;
 
 struct tokenizer_arguments {
-    const char *spec; /* a file, a folder, or "bytes" */
+    const char *spec; /* a file, a folder, "bytes", or hf://OWNER/NAME, which gets its commit when it is opened */
+    const char *path; /* its place on this machine, once it is open */
     struct tokmap_tokenizer_options options;
     int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
     const char *eod, *bos; /* name or id; "": the token that the tokenizer names */

@@ -479,7 +479,7 @@ static int tokenizer_open(struct packing *packing)
     const int status = tokenizer_arguments_open(packing->command, &packing->asked, true, &packing->tokenizer);
     if (status || content->content != CORPUS_CONTENT_MESSAGES)
         return status;
-    if (chat_template_open(&packing->chat, content->chat_template, packing->asked.spec, packing->tokenizer, &error))
+    if (chat_template_open(&packing->chat, content->chat_template, packing->asked.path, packing->tokenizer, &error))
         return command_failed(packing->command, &error);
     chat_template_ignore(packing->chat, content->ignore_names, content->ignore_count);
     chat_template_learn(packing->chat, &content->learn);

@@ -134,6 +134,11 @@ static bool is_other(const char *name)
     return is_code(name);
 }
 
+bool folder_reads(const char *name)
+{
+    return form_of(name) < FORMS || is_other(name) || form_is("chat_template.j*", name);
+}
+
 struct listing {
     struct folder *folder;
     const char *path;

@@ -38,6 +38,9 @@ struct folder {
     const char *code;              /* the name of the file with beside.regex */
 };
 
+/* Returns true for the name of a file that is read, here or for a chat template, where a folder has it. */
+bool folder_reads(const char *name);
+
 /* Chooses the vocabulary, and reads the files beside it. Call folder_free after success and after failure. Statuses:
  * OK, ERROR_NOT_FOUND (there is no vocabulary), ERROR_UNSUPPORTED (there are several of a kind), ERROR_IO,
  * ERROR_MEMORY. */
