@@ -51,7 +51,7 @@ struct tokenizer_arguments {
 #define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
     {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
      "the tokenizer file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, vocab.txt, "                  \
-     "tokenizer.model), a folder that holds one, or 'bytes' (default): one token per byte", NULL},                                                \
+     "tokenizer.model), a folder that holds one, hf://OWNER/NAME, or 'bytes' (default): one token per byte", NULL},    \
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... the same for a command that reads a dataset, whose index records the tokenizer, ... */
 #define TOKENIZER_OPTIONS_RECORDED(tokenizer)                                                                          \

@@ -795,7 +795,7 @@ int command_pack(int argc, char **argv)
         .often_count = sizeof often / sizeof often[0],
         .details =
             "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
-            "number of folders), a URL (https://, or an object or prefix of s3:// or gs://), or '-' for standard "
+            "number of folders), a URL (https://, s3://, gs://, or hf://datasets/), or '-' for standard "
             "input. It contains text, one document per file, or records, one document each: JSONL, a JSON array, CSV, "
             "TSV, Parquet, or WARC. All but Parquet may be gzip, zstd, bzip2, xz, or LZ4.\n\n"
             "More is in tokmap-inputs(7), tokmap-documents(7), tokmap-chat(7), and tokmap-tasks(7).\n\n"
