@@ -97,8 +97,43 @@ same fed.bin wanted.bin
 exec 4>&-
 rm fed.*
 
-# Only programs use the option: --help-all leaves it out.
-exits 1 grep -q feeder <<help
+# A feed that the program can repeat has a number. Work that was cut off continues with a feed of that number, and of
+# no other, and what was packed is not packed again: lines of other lengths are noticed.
+{ i=0; while [ $i -lt 4000 ]; do echo '{"text": "some words '$i'"}'; i=$((i + 1)); done; } >plain
+line_bytes() { awk -v n="$1" '{ all += length($0) + 1 } NR == n { print all }' plain; }
+feed_part() { printf "$(printf '\\%03o\\%03o\\0\\0' $(($1 % 256)) $(($1 / 256)))"; }
+tokmap pack -q --eod -o wanted --force --input-format jsonl - <plain
+half=$(line_bytes 1500)
+{ feed_part "$half"; head -c "$half" plain; } >half
+rest=$(($(line_bytes 3500) - half))
+{ cat half; feed_part $rest; tail -c +$((half + 1)) plain | head -c $rest; } >most
+last=$(($(wc -c <plain) - half - rest))
+{ cat most; feed_part $last; tail -c $last plain; printf '\0\0\0\0\240\17\0\0\0\0\0\0'; } >whole
+rm -f pipe && mkfifo pipe
+sh -c 'exec tokmap pack -q --eod --input-format jsonl -o fed --checkpoint-seconds 1 --feeder $PPID --feed-id 9 -' \
+    <pipe 2>err &
+exec 4>pipe
+cat half >&4
+sleep 1.5
+tail -c +$(($(wc -c <half) + 1)) most >&4
+sleep 0.5
+exec 4>&-
+exits 1 wait $!
+holds err 'it was probably killed; run the program again'
+holds err 'the work so far is kept in fed.work'
+exits 1 pack_feed --checkpoint-seconds 1 --feed-id 8 <whole 2>err
+holds err 'standard input: this input has other first documents than when this work began'
+exits 1 pack_feed --checkpoint-seconds 1 <whole 2>err
+holds err 'this input can be read only once'
+sed 's/words 9"/wor 9"/' whole >other
+exits 1 pack_feed --checkpoint-seconds 1 --feed-id 9 <other 2>err
+holds err 'the inputs have changed since this work began'
+pack_feed --checkpoint-seconds 1 --feed-id 9 <whole
+same fed.bin wanted.bin
+equal "$(echo fed.w*)" 'fed.w*'
+
+# Only programs use the options: --help-all leaves them out.
+exits 1 grep -q feed <<help
 $(tokmap pack --help-all)
 help
 exits 2 tokmap pack -q -o fed --feeder 0 - <whole 2>err

@@ -172,20 +172,21 @@ class Endings(unittest.TestCase):
         labels = [[-100, -100, 7, 8], [-100], []]
         marks = [[0, 0, 1, 1], [0], []]
         by_labels = tokmap.pack([{"i": i, "l": m} for i, m in zip(ids, labels)], self.at("labels"), ids_field="i",
-                                labels_field="l", progress=False)
+                                labels_field="l", tokenizer="bytes", progress=False)
         by_mask = tokmap.pack([{"i": i, "m": m} for i, m in zip(ids, marks)], self.at("mask"), ids_field="i",
-                              mask_field="m", progress=False)
+                              mask_field="m", tokenizer="bytes", progress=False)
         self.assertEqual(by_labels.content, by_mask.content)
         with tokmap.Dataset(self.at("labels")) as dataset:
             self.assertEqual(dataset.mask(0, 4).tolist(), [False, False, True, True])
         for wrong, message in (([-100, 6, 6, 8], "label 2 is 6, but must be the id, 7, or -100"),
                                ([-100], "a mask of 1"), (None, "is not a list of labels")):
             with self.assertRaisesRegex(tokmap.InputError, message):
-                tokmap.pack([{"i": ids[0], "l": wrong}], self.at("wrong"), ids_field="i", labels_field="l")
+                tokmap.pack([{"i": ids[0], "l": wrong}], self.at("wrong"), ids_field="i", labels_field="l",
+                            tokenizer="bytes")
         with open(self.at("in.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(json.dumps({"i": i, "l": m}) + "\n" for i, m in zip(ids, labels))
         of_file = tokmap.pack(pathlib.Path(self.at("in.jsonl")), self.at("of_file"), ids_field="i", labels_field="l",
-                              progress=False)
+                              tokenizer="bytes", progress=False)
         self.assertEqual(of_file.content, by_labels.content)
 
     @needs("transformers")

@@ -12,7 +12,9 @@ from .errors import ArgumentError, InputError, error_of
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, TypeVar
+
+    _Kind = TypeVar("_Kind", bound="Column")
 
 
 class ArrowSchema(Structure):
@@ -73,13 +75,28 @@ def _release(struct: Any) -> None:
         struct.release(byref(struct))
 
 
+def nulls_of(array: ArrowArray, first: int, count: int) -> Iterator[int]:
+    """The positions of the nulls among some elements of an array, from the first of these on."""
+    if array.null_count == 0 or not count or not array.buffers[0]:
+        return
+    bits = string_at(array.buffers[0] + first // 8, (first % 8 + count + 7) // 8)
+    if int.from_bytes(bits, "little") >> first % 8 & (1 << count) - 1 == (1 << count) - 1:
+        return  # which many producers do not say
+    for index in range(first % 8, first % 8 + count):
+        if not bits[index >> 3] >> (index & 7) & 1:
+            yield index - first % 8
+
+
 class Column:
     """An array of texts: one chunk, which is valid while its stream is at it."""
+    argument, default = "field", "text"  # of pack(), which names the column of a table; the column if it does not
+    advice = "cast it first"
 
-    def __init__(self, array: ArrowArray, format: str, name: str, first: int) -> None:
+    def __init__(self, array: ArrowArray, schema: ArrowSchema, name: str, first: int) -> None:
+        format = _format(schema)
         if format not in FORMATS:
             raise error_of("ERROR_UNSUPPORTED", f"{name} has the Arrow type '{format}', but texts must be one of: "
-                           f"{', '.join(FORMATS.values())}; cast it first"
+                           f"{', '.join(FORMATS.values())}; {self.advice}"
                            + " (categories of pandas and Polars are such a type)" * (format == "dictionary"))
         self.array = array
         self.format = format
@@ -95,13 +112,7 @@ class Column:
 
     def nulls(self) -> Iterator[int]:
         """The positions of the nulls."""
-        array = self.array
-        if array.null_count == 0 or not array.length or not array.buffers[0]:
-            return
-        bits = string_at(array.buffers[0], (array.offset + array.length + 7) // 8)
-        for index in range(array.offset, array.offset + array.length):
-            if not bits[index >> 3] >> (index & 7) & 1:
-                yield index - array.offset
+        return nulls_of(self.array, self.array.offset, self.array.length)
 
     def texts(self, struct: Any) -> None:
         """Fills a tokmap_texts with the addresses of the texts."""
@@ -138,37 +149,37 @@ class Column:
                 yield string_at((buffers[2] or 0) + ends[0], ends[1] - ends[0])
 
 
-def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int) -> Column:
+def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int, kind: type[_Kind]) -> _Kind:
     """The column of a chunk: the array itself, or a field of a table."""
-    format = _format(schema)
-    if format != "+s":
-        return Column(array, format, "the array", first)
+    if _format(schema) != "+s":
+        return kind(array, schema, "the array", first)
     names = [schema.children[i].contents.name.decode("utf-8", "replace") for i in range(schema.n_children)]
-    if field is None and len(names) == 1:
-        field = names[0]
+    if field is None and (len(names) == 1 or kind.default in names):
+        field = kind.default if kind.default in names else names[0]
     if field is None or field not in names:
         have = ", ".join(repr(name) for name in names) or "none"
-        raise ArgumentError(f"a table has several columns ({have}); choose one with field=" if field is None else
-                            f"the table has no column {field!r}; its columns are: {have}; field= names one of them")
+        raise ArgumentError(f"a table has several columns ({have}); choose one with {kind.argument}=" if field is None
+                            else f"the table has no column {field!r}; its columns are: {have}; {kind.argument}= names "
+                            "one of them")
     number = names.index(field)
     child = array.children[number].contents
     if array.offset or child.length != array.length or (array.null_count and array.buffers[0]):
         raise error_of("ERROR_UNSUPPORTED", "a struct array with an offset or nulls cannot be read; pass its column")
-    return Column(child, _format(schema.children[number].contents), f"the column {field!r}", first)
+    return kind(child, schema.children[number].contents, f"the column {field!r}", first)
 
 
-def _of_array(value: Any, field: str | None) -> Iterator[Column]:
+def _of_array(value: Any, field: str | None, kind: type[_Kind]) -> Iterator[_Kind]:
     capsules = value.__arrow_c_array__()
     schema = ArrowSchema.from_address(_capsule(capsules[0], b"arrow_schema"))
     array = ArrowArray.from_address(_capsule(capsules[1], b"arrow_array"))
     try:
-        yield _chosen(schema, array, field, 0)
+        yield _chosen(schema, array, field, 0, kind)
     finally:
         _release(array)
         _release(schema)
 
 
-def _of_stream(value: Any, field: str | None) -> Iterator[Column]:
+def _of_stream(value: Any, field: str | None, kind: type[_Kind]) -> Iterator[_Kind]:
     capsule = value.__arrow_c_stream__()
     stream = ArrowArrayStream.from_address(_capsule(capsule, b"arrow_array_stream"))
     schema, array, first = ArrowSchema(), ArrowArray(), 0
@@ -185,7 +196,7 @@ def _of_stream(value: Any, field: str | None) -> Iterator[Column]:
             call(stream.get_next(byref(stream), byref(array)), "the next batch")
             if not array.release:
                 return
-            yield _chosen(schema, array, field, first)
+            yield _chosen(schema, array, field, first, kind)
             first += array.length
             _release(array)
     finally:
@@ -194,10 +205,10 @@ def _of_stream(value: Any, field: str | None) -> Iterator[Column]:
         _release(stream)
 
 
-def columns(value: Any, field: str | None = None) -> Iterator[Column]:
-    """The chunks of an Arrow array, or of a column of an Arrow table. A chunk is released when the next one is asked
-    for, and all of it when the iterator is closed."""
-    return _of_stream(value, field) if hasattr(value, "__arrow_c_stream__") else _of_array(value, field)
+def columns(value: Any, field: str | None = None, kind: Any = Column) -> Iterator[Any]:
+    """The chunks of an Arrow array, or of a column of an Arrow table, each as a Column of that kind. A chunk is released
+    when the next one is asked for, and all of it when the iterator is closed."""
+    return (_of_stream if hasattr(value, "__arrow_c_stream__") else _of_array)(value, field, kind)
 
 
-__all__ = ["ArrowArray", "ArrowArrayStream", "ArrowSchema", "Column", "FORMATS", "columns", "is_arrow"]
+__all__ = ["ArrowArray", "ArrowArrayStream", "ArrowSchema", "Column", "FORMATS", "columns", "is_arrow", "nulls_of"]

@@ -81,7 +81,7 @@ class Conversations:
             raise ArgumentError("learn needs a chat_template whose text is known, such as a tokenizer of transformers "
                                 "or the name of a template; this one has only apply_chat_template()")
         self.messages_of: dict[str, int] = {}  # how many messages of each role there are
-        self.plain = False  # a document is a record
+        self.plain = ()  # a document is a record
         self.untaught = 0  # conversations in which no token counts, where the command does not count them
         self._ignored, self._columns = frozenset(ignored), frozenset(columns)
         self._ids = tokenizer.special_tokens

@@ -65,8 +65,8 @@ Patterns = Union[Path, Sequence[Path]]
 
 
 class FileOptions(TypedDict, total=False):
-    """The options of `tokmap pack` that tokmap.pack() takes for files, besides those that it takes for all sources; those
-    whose names begin with "fim" also for texts."""
+    """The options of `tokmap pack` that tokmap.pack() takes, besides those that are its own arguments. Those about how
+    files are found, read, and divided among commands are for files only (_OF_FILES in pack.py)."""
     also: str
     checkpoint_seconds: int
     cut_as: Literal["kimi", "llama3", "llama4"]

@@ -11,11 +11,13 @@ from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain, islice
 from time import time
 
-from ._arrow import columns as arrow_columns, is_arrow
+from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._conversations import Conversations, value_of
 from ._learn import Learn
+from ._ids import documents as id_batches, pack_ids
 from ._library import counted, did_you_mean, names_argument, number, of_type
 from ._memory import elements, find
 from .dataset import Dataset
@@ -26,7 +28,7 @@ from .tokenizer import Tokenizer, path_of
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any, Iterable, Iterator
+    from typing import Any, Callable, Generator, Iterable, Iterator
 
     from typing_extensions import Unpack
 
@@ -34,27 +36,38 @@ if TYPE_CHECKING:
 
 _MOST = "1T"     # bytes of a record that is fed to the command: no limit
 _NONE = "; pass documents that contain text"
+_ARROW = (".arrow", ".arrows", ".feather")
 _IGNORED = -100  # the label of an id that does not count as a target, as in torch and transformers
+
+
+# Options that say how files are found and read, or divided among commands.
+_OF_FILES = ("exclude", "files_from", "finish", "hidden", "include", "input_format", "invalid_utf8", "json",
+             "max_record", "null", "quiet", "separator", "status", "table_files", "task", "unit_bytes", "wait")
 
 
 class Packed:
     """What pack() has made. path is the name of the shard, which Dataset and Run open; documents and tokens are those of
     the shard; content is its content id; skipped is the number of documents that were left out, by on_error="skip",
     min_tokens, or max_tokens; learned is, of conversations with the argument learn, how many tokens of each role
-    count."""
+    count; sets is, with the argument split, what it has made of each set, by name: then path and content are those of
+    no dataset, and content is empty, as with dry_run."""
 
     def __init__(self, path: str, documents: int, tokens: int, content: str, skipped: int,
-                 learned: dict[str, int] | None = None) -> None:
+                 learned: dict[str, int] | None = None, sets: dict[str, Packed] | None = None) -> None:
         self.path, self.documents, self.tokens, self.content = path, documents, tokens, content
-        self.skipped, self.learned = skipped, learned or {}
+        self.skipped, self.learned, self.sets = skipped, learned or {}, sets or {}
 
     def __repr__(self) -> str:
         return (f"<tokmap Packed {self.path!r}: {counted(self.documents, 'document')}, "
                 f"{counted(self.tokens, 'token')}, content {self.content}>")
 
 
-def _packed(out: str, skipped: int, learned: dict[str, int] | None = None) -> Packed:
-    """The result: the content id is that of the dataset, which covers a mask, too."""
+def _packed(out: str, skipped: int, learned: dict[str, int] | None = None, report: Any = None) -> Packed:
+    """The result: the content id is that of the dataset, which covers a mask, too. report: that of the command."""
+    if report and (report.get("dry_run") or report.get("sets") or "://" in out):
+        sets = {name: Packed(f"{out}.{name}", of["documents"], of["tokens"], of["content"], 0)
+                for name, of in report.get("sets", {}).items()}
+        return Packed(out, report["documents"], report["tokens"], report.get("content", ""), skipped, learned, sets)
     with Dataset(out) as dataset:
         return Packed(out, dataset.info.documents, dataset.info.tokens, dataset.info.content, skipped,
                       learned)
@@ -99,13 +112,14 @@ class _Records:
         argument, first = next(iter(self.content.fields.items()))
         for index, item in enumerate(self.source):
             try:
-                record = {first: item} if self.content.plain and isinstance(item, (str, bytes)) else item
                 if item is None:
                     raise InputError(f"document {index} is null")
+                record = {first: item} if not hasattr(item, "keys") and isinstance(item, self.content.plain) else item
                 if not hasattr(record, "keys"):
                     raise InputError(f"document {index} is {type(item).__name__}, but must be " +
                                      ("str, bytes, or " if self.content.plain else "") +
-                                     f"a dict with the field {first!r}")
+                                     f"a dict with the field {first!r}" +
+                                     ("; vocab_size= takes token ids" if hasattr(item, "__len__") else ""))
                 made = {**dict(zip(self.names, self.content.read(record, index))),
                         **_row(record, self.columns, index)}
             except InputError as problem:
@@ -118,13 +132,13 @@ class _Records:
 
 
 class _Texts:
-    """Texts, or prompts and completions. plain: whether a document can be a text alone. options: those of the command,
-    beside the names of the fields."""
+    """Texts, or prompts and completions. plain: the types of documents that need no field. options: those of the
+    command, beside the names of the fields."""
     options: dict[str, Any] = {"max_record": _MOST}
     untaught = 0
 
     def __init__(self, plain: bool, **fields: str) -> None:
-        self.plain, self.fields = plain, fields
+        self.plain, self.fields = (str, bytes) if plain else (), fields
 
     def read(self, record: Any, index: int) -> list[str]:
         return [_text_of(record, field, index) for field in self.fields.values()]
@@ -133,10 +147,11 @@ class _Texts:
 class _Ids:
     """Ids, and the ones that count, checked in the words of the program."""
     options: dict[str, Any] = {"max_record": _MOST, "special": None}
-    plain, untaught = False, 0
+    untaught = 0
 
-    def __init__(self, ids: str, second: str | None, labels: bool, tokenizer: Tokenizer) -> None:
-        self.field, self.second, self.labels, self.size = ids, second, labels, tokenizer.vocab_size
+    def __init__(self, ids: str, second: str | None, labels: bool, size: int, plain: bool) -> None:
+        self.field, self.second, self.labels, self.size = ids, second, labels, size
+        self.plain = object if plain else ()
         self.fields = {"ids_field": ids} if second is None else {"ids_field": ids, "mask_field": second}
 
     def read(self, record: Any, index: int) -> list[list[int]]:
@@ -202,9 +217,13 @@ def _first_wrong(values: Any, limit: int) -> str:
         return f", but {of_type(values)}"
 
 
+class _Column(Column):
+    advice = "cast it first, or pass vocab_size= if it has token ids"
+
+
 def _texts_of(source: Any, field: str | None) -> Iterator[bytes | None]:
     """The texts of an Arrow array, or of a column of an Arrow table."""
-    chunks = arrow_columns(source, field or ("text" if hasattr(source, "columns") else None))
+    chunks = arrow_columns(source, field or ("text" if hasattr(source, "columns") else None), _Column)
     try:
         for column in chunks:
             yield from column
@@ -223,6 +242,54 @@ def _rows_of(source: Any) -> Iterable[Any]:
         raise ArgumentError("fields other than one of text, of a table that is not from Polars, need pyarrow: install "
                             "it, or pass an iterable of dicts") from None
     return (row for batch in pyarrow.RecordBatchReader.from_stream(source) for row in batch.to_pylist())
+
+
+def _rows_in(source: Any, rows_of: Callable[[Any], Iterable[Any]]) -> Generator[Any, None, None]:
+    """The documents of a source: the rows of a table, and of each table in an iterable."""
+    for item in (source,) if is_arrow(source) else source:
+        if not isinstance(item, (str, bytes, dict, list)) and is_arrow(item):
+            yield from rows_of(item)
+        else:
+            yield item
+
+
+class _ArrowFiles:
+    """The batches of files of Arrow, in the format of files or of streams."""
+
+    def __init__(self, paths: list[str]) -> None:
+        from glob import glob
+        self.paths: list[str] = []
+        for path in paths:
+            found = sorted(glob(path, recursive=True)) if not set(path).isdisjoint("*?[") else [path]
+            if not found:
+                raise InputError(f"{path}: no file matches this pattern; check the path with 'ls'")
+            self.paths += found
+        for path in self.paths:
+            if not path.endswith(_ARROW):
+                raise ArgumentError(f"{path} is not a file of Arrow ({', '.join(_ARROW)}), but others are: pack them "
+                                    "apart")
+        try:
+            self.pyarrow, self.ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+        except ImportError:
+            raise ArgumentError(f"{self.paths[0]}: files of Arrow need pyarrow: install it, or write the documents as "
+                                "Parquet or JSONL") from None
+
+    def __iter__(self) -> Iterator[Any]:
+        for path in self.paths:
+            try:
+                with self.pyarrow.memory_map(path) as file:
+                    if file.read(6) == b"ARROW1":
+                        reader = self.ipc.open_file(file)
+                        yield from map(reader.get_batch, range(reader.num_record_batches))
+                        continue
+                    file.seek(max(0, file.size() - 8))
+                    if file.read(8) != b"\xff\xff\xff\xff\0\0\0\0":
+                        raise InputError(f"{path}: the stream has no end, so it may lack rows: whoever wrote it was "
+                                         "killed, or the file was not copied whole; write it again")
+                    file.seek(0)
+                    yield from self.ipc.open_stream(file)
+            except self.pyarrow.ArrowInvalid as problem:
+                raise InputError(f"{path}: this is not a whole file of Arrow: {problem}; write it again") from None
 
 
 def _paths(source: Any) -> list[str] | None:
@@ -314,19 +381,32 @@ class _Feed:
             raise _Unread from None
 
 
-def _feed(process: Any, documents: Iterable[Any], skip: bool) -> int:
-    """Writes documents to the command's standard input, as JSONL, and returns their number. If the command ends early,
-    its message says why."""
+def _lines(documents: Iterable[Any], skip: bool) -> Iterator[bytes]:
+    """Documents as JSONL."""
+    for index, document in enumerate(documents):
+        try:
+            line = json.dumps(document, default=plain)
+        except (TypeError, ValueError, RecursionError) as problem:
+            if not skip:
+                raise InputError(f"document {index} cannot be written as JSON: {problem}") from None
+            line = "null"  # which the command leaves out and counts
+        yield line.encode()
+
+
+def _known(lines: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
+    """The number by which documents are known that are fed again, made of the first ones; and all of them."""
+    from hashlib import blake2b
+    first = list(islice(lines, 100))
+    return int.from_bytes(blake2b(b"\n".join(first), digest_size=8).digest(), "little") or 1, chain(first, lines)
+
+
+def _feed(process: Any, lines: Iterable[bytes]) -> int:
+    """Writes the lines of documents to the command's standard input, and returns their number. If the command ends
+    early, its message says why."""
     feed, index = _Feed(process.stdin), -1
     try:
-        for index, document in enumerate(documents):
-            try:
-                line = json.dumps(document, default=plain)
-            except (TypeError, ValueError, RecursionError) as problem:
-                if not skip:
-                    raise InputError(f"document {index} cannot be written as JSON: {problem}") from None
-                line = "null"  # which the command leaves out and counts
-            feed.add(line.encode())
+        for index, line in enumerate(lines):
+            feed.add(line)
         if index < 0:
             raise InputError("the inputs contain no documents" + _NONE)
         feed.end()
@@ -404,9 +484,11 @@ def command_path(wanted: str) -> str:
     return program
 
 
-def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, options: dict[str, Any],
-             progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
-    """Runs tokmap pack, of files or of documents that it reads from its standard input."""
+def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path | None, eod: Any, options: dict[str, Any],
+             progress: bool | None, documents: Iterable[Any] | None = None, resume: bool = False,
+             frames: int = 3) -> Packed:
+    """Runs tokmap pack, of files or of documents that it reads from its standard input. frames: from here to the
+    program's call."""
     import subprocess
     from tempfile import TemporaryFile
     program = command_path("packing")
@@ -415,21 +497,24 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, 
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
                    "special_tokens": special_tokens, "cut_as": cut_as, "lower_case": lower_case, **options}
         tokenizer = tokenizer.path
-    tokenizer = path_of(tokenizer)
+    named = paths if tokenizer is None else [*paths, path_of(tokenizer)]
     comma = next((name for name in options["columns"] if "," in name), None)
     if comma is not None:
         raise ArgumentError(f"columns contains {comma!r}, but the command tokmap, which packs this source, splits "
                             "names at commas: pass each name as an item of its own")
     border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
-    folder = os.path.dirname(out)
-    if documents is not None and folder and "://" not in folder:
-        with suppress(OSError):  # the command says why it cannot write into it
-            os.makedirs(folder, exist_ok=True)
-    shown = sys.stderr.isatty() if progress is None else progress
+    shown, known = _shown(progress), 0
+    lines: Iterator[bytes] = iter(())
+    if documents is not None:
+        _folder_make(out)
+        lines = _lines(documents, options["on_error"] == "skip")
+        if resume:
+            known, lines = _known(lines)
     process_id, stopping, began = os.getpid(), _stopping(), time()
-    command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
-               *([] if documents is None else [f"--feeder={process_id}"]),
-               *([] if shown else ["--progress=none"]), "--", *paths]
+    command = [program, "pack", "--json", "-o", out, *(["-t", named[-1]] if tokenizer is not None else []), *border,
+               *_arguments(options), *([] if documents is None else [f"--feeder={process_id}"]),
+               *([f"--feed-id={known}"] if resume and known else []), *([] if shown else ["--progress=none"]), "--",
+               *paths]
     with TemporaryFile() as messages:
         started: list[subprocess.Popen[bytes]] = []
         try:
@@ -437,7 +522,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, 
                    stdout=subprocess.PIPE, stderr=None if shown else messages, bufsize=0)
             process = started[0]
             if documents is not None:
-                count = _feed(process, documents, options["on_error"] == "skip")
+                count = _feed(process, lines)
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             for process in started if os.getpid() == process_id else ():  # it is not the command of a forked child
@@ -448,9 +533,8 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, 
         said = messages.read()
     text = _in_python(said.decode("utf-8", "replace")).strip()
     if process.returncode:
-        named = (*paths, tokenizer)
         raise _failure(process.returncode, text, out, began, named, count if documents is not None else None)
-    skipped, counts, learned = 0, {}, {}
+    skipped, counts, learned, report = 0, {}, {}, None
     try:
         report = json.loads(printed)
         skipped, counts = int(report["records_skipped"]), report.get("columns", {})
@@ -463,9 +547,20 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | Path, eod: Any, 
         for line in text.splitlines():
             _, mark, warning = line.partition("tokmap pack: warning: ")
             if mark and not warning.endswith(": its column is empty"):  # which is said below
-                warnings.warn(warning, stacklevel=3)
-        _warn_of_empty((name for name in counts if not counts[name]), 3)
-    return _packed(out, skipped, learned)
+                warnings.warn(warning, stacklevel=frames)
+        _warn_of_empty((name for name in counts if not counts[name]), frames)
+    return _packed(out, skipped, learned, report)
+
+
+def _shown(progress: bool | None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress
+
+
+def _folder_make(out: str) -> None:
+    folder = os.path.dirname(out)
+    if folder and "://" not in folder:
+        with suppress(OSError):  # whoever writes into it says why it cannot
+            os.makedirs(folder, exist_ok=True)
 
 
 def _in_python(text: str) -> str:
@@ -544,10 +639,15 @@ def _warn_of_untaught(conversations: int, frames: int) -> None:
                       "role 'assistant', or each has the weight 0", stacklevel=frames + 1)
 
 
-def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | None, name: str) -> int | None:
+def _border(tokenizer: Tokenizer | None, wanted: bool | int | str | None, own: int | None, name: str,
+            size: int) -> int | None:
     """The id that eod= or bos= asks for."""
     if wanted is None or wanted is False:
         return own if wanted is None else None
+    if tokenizer is None and (wanted is True or isinstance(wanted, str)):
+        raise ArgumentError(f"{name} is {wanted!r}, but with vocab_size, which names no tokenizer, it must be an id")
+    if tokenizer is None:
+        return number(wanted, name, 0, size - 1)
     if wanted is True:
         if own is None:
             raise ArgumentError(f"the vocabulary names no {name.upper()}; pass its name or id: {name}=ID")
@@ -558,7 +658,7 @@ def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | No
         if found is None:
             raise ArgumentError(f"{name} is {wanted!r}, which is not a special token of the tokenizer")
         return found
-    return number(wanted, name, 0, tokenizer.vocab_size - 1)
+    return number(wanted, name, 0, size - 1)
 
 
 def _check_names(given: Iterable[str]) -> None:
@@ -570,26 +670,35 @@ def _check_names(given: Iterable[str]) -> None:
             raise ArgumentError(f"unknown option {name!r}{did_you_mean(name, known)}")
 
 
-def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: bool | int | str | None = None,
+def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path | None = None, eod: bool | int | str | None = None,
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
          ignore_fields: str | Iterable[str] = (), learn: str | Iterable[str] | None = None,
          columns: str | Iterable[str] = (), min_tokens: int | None = None,
          max_tokens: int | None = None, on_error: str = "stop", threads: int | None = None, force: bool = False,
-         progress: bool | None = None, **command: Unpack[FileOptions]) -> Packed:
+         progress: bool | None = None, resume: bool = False, **command: Unpack[FileOptions]) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
 
-    source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
-               other options as keywords, such as input_format="jsonl". Or an iterable of documents: str, bytes, or
+    source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files; pyarrow reads
+               those that end in .arrow, .arrows, or .feather. Or an iterable of documents: str, bytes, or
                dicts (a list of str is a list of texts, and an error if each is the name of a file; a dict is an error,
-               too). Or a table or column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, pandas
-    tokenizer  a Tokenizer, or its path
-    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
-               added to each document, but not to ids that end or begin with them already
+               too). Or a table or column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, pandas; or
+               an iterable of such tables. Or a function that returns one of these
+    tokenizer  a Tokenizer, or its path; default: "bytes"
+    vocab_size
+               the documents are token ids, and each is a whole number below this one: no tokenizer is needed. A
+               document is a list, an array.array, or a one-dimensional array of NumPy or torch, or a dict with one in
+               ids_field. Or source is a two-dimensional array with a document in each row, or a column of Arrow of
+               lists (list, large_list, fixed_size_list of int8 to uint64), alone or in tables. An id that is negative,
+               too large, null, or no whole number is an InputError with its document and its value
+    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one, and none
+               with vocab_size, with which both must be ids. They are added to each document, but not to ids that end or
+               begin with them already
     field      the field of dicts, or the column of a table, that has the text; default: "text"
     ids_field, mask_field
-               the fields that have ready-made ids, and 1 for each that counts as a target
+               the fields that have ready-made ids, and 1 for each that counts as a target. ids_field needs tokenizer,
+               or vocab_size, with which its default is "input_ids", or the only column
     labels_field
                in place of mask_field: the field that has the ids again, with -100 for each that does not
                count as a target, as transformers' labels (not shifted)
@@ -613,16 +722,22 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                of them has is a warning
     min_tokens, max_tokens
                documents with fewer or more ids, eod and bos not counted, are left out
-    fim, fim_unit, fim_tokens, fim_seed
-               for texts: the share that is rearranged to fill in the middle, such as 0.5 or "0.5,spm=0", and the
-               command's other options for it
+    command    the other options of `tokmap pack`, with _ for -: split="train=99%,val=1%", shuffle=7, dedup="exact",
+               exclude_ngrams, drop, shard_tokens="1G", seal=True, also, fim, and more; those about how files are found
+               and read, such as input_format, only for files. dedup="minhash" reads twice, so it is for files, too
     on_error   "stop": a bad document is an InputError; "skip": it is left out and counted
     threads    how many encode; None: one for each processor. The shard does not depend on it
     force      replaces an existing shard
     progress   True or False; None: on a terminal
+    resume     source gives the same documents again if it is asked again: after a kill, or an exception, the same call
+               continues. It asks for all documents, from the first one on, and packs those that it has not packed yet.
+               Refused for iterators, and other sources that give documents once (pass the function that makes them),
+               and where the first 100 documents, or the length of what was packed, have changed. Excludes dedup.
+               Files always continue. checkpoint_seconds=4 says how often; no_resume=True starts over
 
-    A missing folder of `out` is made. An exception, Ctrl-C included, leaves nothing behind. If this process is killed,
-    no shard gets the name `out` unless it is complete; the next call replaces files that end in .partial. A child
+    A missing folder of `out` is made. An exception, Ctrl-C included, leaves nothing behind; with resume, the folder
+    out.work. If this process is killed, no shard gets the name `out` unless it is complete; the next call replaces
+    files that end in .partial. A child
     process that the source forks must not continue with the documents, which belong to its parent.
     """
     _check_names(command)
@@ -635,6 +750,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     if on_error not in ("stop", "skip"):
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
+    if paths is not None and any(path.endswith(_ARROW) and "://" not in path for path in paths):
+        source, paths = _ArrowFiles(paths), None
     if paths is not None:
         options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
                    "labels_field": labels_field, "prompt_field": prompt_field, "completion_field": completion_field,
@@ -642,49 +759,101 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                    "learn": words and words.text, "columns": chosen, "min_tokens": min_tokens,
                    "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer, eod, options, progress)
-    fim = {name: value for name, value in command.items() if name.startswith("fim")}
-    if len(command) > len(fim):
-        raise ArgumentError(f"{', '.join(name for name in command if name not in fim)}: these options are for files, "
-                            "but source is not a path; write the documents to files first, such as JSONL or Parquet")
+    refused = [name for name in command if name in _OF_FILES]
+    if refused:
+        raise ArgumentError(f"{', '.join(refused)}: these options are for files, but source is not a path; write the "
+                            "documents to files first, such as JSONL or Parquet")
+    if resume and "dedup" in command:
+        raise ArgumentError("resume and dedup exclude each other, because source is not a path: what was packed "
+                            "would have to be compared again; write the documents to files")
+    if callable(source) and not hasattr(source, "__iter__") and not is_arrow(source):
+        source = source()
+    elif resume and (hasattr(source, "__next__") or hasattr(source, "read_next_batch")):
+        raise ArgumentError("resume=True needs a source that gives its documents again from the first one on, but "
+                            f"source is {of_type(source)}, which gives them once: pass the function that makes it, "
+                            "such as lambda: documents()")
     _check_fields(field, ids_field, mask_field, labels_field, prompt_field, completion_field, messages_field,
                   chat_template)
-    is_text = ids_field is None and prompt_field is None and messages_field is None
+    if threads is not None:
+        number(threads, "threads", 1)
+    size = command.pop("vocab_size", None)
     options = {"input_format": "jsonl", "bos": bos, "columns": chosen, "min_tokens": min_tokens,
-               "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **fim}
-    documents = source if not is_arrow(source) else _texts_of(source, field) if is_text and not chosen else \
-        _rows_of(source)
+               "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force, **command}
+    fields = (ids_field, labels_field if mask_field is None else mask_field, labels_field is not None)
+    if size is not None:
+        for name, value in (("tokenizer", tokenizer), ("field", field), ("prompt_field", prompt_field),
+                            ("messages_field", messages_field)):
+            if value is not None:
+                raise ArgumentError(f"vocab_size and {name} exclude each other: vocab_size is for documents of token "
+                                    "ids without their tokenizer")
+        return _pack_ids(source, os.fspath(out), fields, number(size, "vocab_size", 1, 2 ** 32 - 1), eod, options,
+                         progress, resume)
+    if ids_field is not None and tokenizer is None:
+        raise ArgumentError("the ids of ids_field are checked: name their tokenizer with tokenizer=, or only the size "
+                            "of its vocabulary with vocab_size=")
+    tokenizer = "bytes" if tokenizer is None else tokenizer
+    is_text = ids_field is None and prompt_field is None and messages_field is None and not chosen
+    documents = _rows_in(source, lambda table: _texts_of(table, field) if is_text else _rows_of(table))
     if messages_field and (chat_template is None or isinstance(chat_template, (str, os.PathLike))):  # of the command
         options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored,
                        learn=words and words.text)
-        return _command(["-"], os.fspath(out), tokenizer, eod, options, progress, documents)
+        return _command(["-"], os.fspath(out), tokenizer, eod, options, progress, documents, resume)
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
         raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
     own = None if messages_field is not None and eod is None else opened.eod_id
-    eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
-    if threads is not None:
-        number(threads, "threads", 1)
+    eod_id = _border(opened, eod, own, "eod", opened.vocab_size)
+    options["bos"] = _border(opened, bos, opened.bos_id, "bos", opened.vocab_size)
     content: Any
     if messages_field is not None:
         content = Conversations(chat_template, opened, messages_field, chosen, ignored, eod_id, words)
     elif ids_field is not None:
-        content = _Ids(ids_field, labels_field if mask_field is None else mask_field, labels_field is not None, opened)
+        content = _Ids(ids_field, *fields[1:], opened.vocab_size, False)
     elif prompt_field is not None:
         content = _Texts(False, prompt_field=prompt_field, completion_field=completion_field or "")
     else:
         content = _Texts(True, field=field or "text")
-    records = _Records(documents, content, chosen, on_error == "skip")
-    options.update(content.options, bos=bos_id, **dict(zip(content.fields, records.names)))
-    try:
-        made = _command(["-"], os.fspath(out), opened, False if eod_id is None else eod_id, options, progress, records)
-    finally:
-        if is_arrow(source) and hasattr(documents, "close"):
-            documents.close()
+    made = _records_pack(documents, content, os.fspath(out), opened, eod_id, options, progress, resume)
     _warn_of_untaught(content.untaught, 2)
     for role in words.roles if words else ():
         if role not in content.messages_of:
             warnings.warn(f"no message has the role {role!r} of learn", stacklevel=2)
     return made
+
+
+def _records_pack(documents: Generator[Any, None, None], content: Any, out: str, tokenizer: Tokenizer | None,
+                  eod: int | None, options: dict[str, Any], progress: bool | None, resume: bool,
+                  frames: int = 4) -> Packed:
+    """Has the command pack records with that content."""
+    records = _Records(documents, content, options["columns"], options["on_error"] == "skip")
+    options.update(content.options, **dict(zip(content.fields, records.names)))
+    try:
+        return _command(["-"], out, tokenizer, False if eod is None else eod, options, progress, records, resume,
+                        frames)
+    finally:
+        documents.close()  # which releases what an Arrow stream gave
+
+
+def _pack_ids(source: Any, out: str, fields: tuple[str | None, str | None, bool], size: int, eod: Any,
+              options: dict[str, Any], progress: bool | None, resume: bool) -> Packed:
+    """Packs ids without a tokenizer: here, unless the command has to do more than write them."""
+    ids_field, second, labels = fields
+    eod_id = _border(None, eod, None, "eod", size)
+    options["bos"] = _border(None, options["bos"], None, "bos", size)
+    skip = options["on_error"] == "skip"
+    more = [name for name, value in options.items() if value not in (None, (), False) and
+            name not in ("input_format", "on_error", "threads", "force")]
+    if second is None and not more and not resume and "://" not in out:
+        _folder_make(out)
+        return _packed(out, pack_ids(source, out, ids_field, size, eod_id, skip, options["force"], _shown(progress)))
+    is_plain = second is None and not options["columns"]
+
+    def rows_of(table: Any) -> Iterable[Any]:
+        return (ids for batch in id_batches(table, ids_field) for ids in batch) if is_plain else _rows_of(table)
+
+    options["vocab_size"] = size
+    content = _Ids(ids_field or "input_ids", second, labels, size, ids_field is None or is_plain)
+    return _records_pack(_rows_in(source, rows_of), content, out, None, eod_id, options, progress, resume, 5)
 
 
 def _check_fields(field: str | None, ids: str | None, mask: str | None, labels: str | None, prompt: str | None,

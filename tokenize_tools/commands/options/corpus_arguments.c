@@ -97,6 +97,7 @@ void corpus_arguments_apply(const struct corpus_arguments *arguments, struct cor
     options->record_limit = arguments->max_record;
     options->document_limit = arguments->max_document;
     options->feeder = (uint32_t)arguments->feeder;
+    options->feed = arguments->feed;
     options->select = (struct inputs_selection){.include = arguments->include.values,
                                                 .include_count = arguments->include.count,
                                                 .exclude = arguments->exclude.values,

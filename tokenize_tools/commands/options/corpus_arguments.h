@@ -20,6 +20,7 @@ struct corpus_arguments {
     bool null, hidden, table_files;
     uint64_t feeder; /* a process id, or 0; only commands that offer CORPUS_OPTION_FEEDER set it */
     bool feeder_given;
+    uint64_t feed;
 };
 #define CORPUS_ARGUMENTS_INIT                                                                                          \
     {                                                                                                                  \
@@ -62,7 +63,9 @@ struct corpus_arguments {
 /* This one is for a program that starts the command (cli_is_internal()). */
 #define CORPUS_OPTION_FEEDER(corpus)                                                                                   \
     {0, "feeder", CLI_NUMBER, &(corpus).feeder, &(corpus).feeder_given, "PID",                                         \
-     "internal: standard input is a feed (byte_source.h) of the process PID, the parent of this one", NULL}
+     "internal: standard input is a feed (byte_source.h) of the process PID, the parent of this one", NULL},                \
+    {0, "feed-id", CLI_NUMBER, &(corpus).feed, NULL, "ID",                                                             \
+     "internal: the number by which a feed is known that the parent can repeat", NULL}
 /* These three say what happens to texts that are not valid UTF-8 or too long. */
 #define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
     {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \

@@ -11,6 +11,7 @@
 #define UNPACK "decompress it into a pipe, and name the input -, which is standard input"
 #define EXTRACT "extract its files, and name the folder that contains them"
 #define CONVERT "convert it to text or JSONL first"
+#define PYTHON "Python's tokmap.pack reads it, with pyarrow"
 
 /* Signatures of files that are certainly not meant as text. A signature that a text could begin with is not listed:
  * such a file is read as text, and the rule for invalid UTF-8 applies to it. */
@@ -37,7 +38,8 @@ static const struct {
     {"Rar!\x1a\x07", 6, FILE_TYPE_REFUSED, "a RAR archive", EXTRACT},
     {"PAR1\x15", 5, FILE_TYPE_PARQUET, "a Parquet file",
      "a Parquet file is read from its end: use --input-format parquet or auto"},
-    {"ARROW1\0\0", 8, FILE_TYPE_REFUSED, "an Arrow file", CONVERT},
+    {"ARROW1\0\0", 8, FILE_TYPE_REFUSED, "an Arrow file", PYTHON},
+    {"\xff\xff\xff\xff", 4, FILE_TYPE_REFUSED, "an Arrow stream", PYTHON}, /* and the bytes of its schema */
     {"Obj\x01", 4, FILE_TYPE_REFUSED, "an Avro file", CONVERT},
     {"\x93NUMPY", 6, FILE_TYPE_REFUSED, "a NumPy file", "name a text file instead"},
     {"\x89HDF\r\n\x1a\n", 8, FILE_TYPE_REFUSED, "an HDF5 file", CONVERT},

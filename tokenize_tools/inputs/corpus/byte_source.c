@@ -162,9 +162,9 @@ static enum tokmap_status feed_cut_off(const struct byte_source *source, struct 
 {
     return error_set(error, TOKMAP_ERROR_TRUNCATED, source->name, source->stored,
                      "the program that writes the documents ended before it had written all of them, after %" PRIu64
-                     ": it was probably killed; the output is given up, so that it does not lack the others: run the "
-                     "program again",
-                     source->feed.lines);
+                     ": it was probably killed; %srun the program again",
+                     source->feed.lines,
+                     source->feed_id ? "" : "the output is given up, so that it does not lack the others: ");
 }
 
 /* Reads bytes of the next frame, or the end. */
@@ -278,6 +278,7 @@ static enum tokmap_status path_open(struct byte_source *source, const char *path
                    : standard && file         ? &redirected_kind
                    : file                     ? &file_kind
                                               : &pipe_kind;
+    source->version = source->kind->is_feed ? source->feed_id : 0;
     return TOKMAP_OK;
 }
 

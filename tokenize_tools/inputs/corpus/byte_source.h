@@ -19,6 +19,10 @@
  * A pipe that ends before the end of its feed is an error, and never the end of the documents, and so is a wait for
  * bytes of a process that is gone. Nothing after the end is read, so no reader waits for the end of the pipe.
  *
+ * A program that can write the same documents again, from the first one on, gives its feed a number that it makes of
+ * the first documents. Work that was cut off is then kept, and continues with a feed of the same number: the documents
+ * that were packed are read again and left out.
+ *
  * The Python package writes feeds (class _Feed in pack.py) for a command that it starts itself. Bytes come from that
  * process alone: a size in a frame is no reason to allocate memory, and wrong numbers end the work with an error.
  *
@@ -57,6 +61,7 @@ struct byte_source {
     void *user;
     const struct remote_watch *watch; /* or NULL */
     uint32_t feeder;                  /* the process of which standard input is a feed, or 0 */
+    uint64_t feed_id;                 /* the number by which a feed that can be repeated is known, or 0 */
 
     const struct byte_source_kind *kind; /* of the input that was opened last, or NULL */
     bool open, ended;
@@ -65,8 +70,8 @@ struct byte_source {
     struct os_stat stat;   /* when it was opened; a URL looks like a file with the size that the server says, or 0 */
     uint64_t stored;       /* bytes that have been read; of a feed, those in frames */
     uint64_t end;          /* place where the caller ends the reading of a file; 0: its end */
-    uint64_t version;      /* of a URL: remote_version(), */
-    uint64_t bytes;        /* and its size, or UINT64_MAX; of another kind, both are 0 */
+    uint64_t version;      /* of a URL: remote_version(), of a feed: feed_id; of another kind 0 */
+    uint64_t bytes;        /* of a URL: its size, or UINT64_MAX; of another kind 0 */
     struct remote *remote; /* the reader of URLs, or NULL before the first one */
     struct feed_state {
         uint64_t left;  /* bytes of the frame that have not come yet */

@@ -53,7 +53,7 @@ enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operan
         corpus_close(made);
         return status;
     }
-    stream_feed(made->stream, options->feeder);
+    stream_feed(made->stream, options->feeder, options->feed);
     stream_watch(made->stream, &made->options.select.watch);
     *corpus = made;
     return TOKMAP_OK;

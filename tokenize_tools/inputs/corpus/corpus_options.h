@@ -84,6 +84,7 @@ struct corpus_options {
     } range;
 
     uint32_t feeder; /* the process of which standard input is a feed (byte_source.h), or 0 */
+    uint64_t feed;   /* number by which a feed is known that can be repeated, or 0 */
 
     /* Called, from any thread, for a file in which the separator does not occur. other: the separator with the other
      * line ends (CRLF for newlines, or newlines for CRLF), if that does occur; else NULL. NULL: not called. */

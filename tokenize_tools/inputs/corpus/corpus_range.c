@@ -179,6 +179,8 @@ static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_p
     const uint64_t offset = place->offset;
     char *buffer = malloc(PASS_BYTES);
     enum tokmap_status status = buffer ? TOKMAP_OK : error_set_memory(error, "the beginning of an input", PASS_BYTES);
+    uint64_t line = 1;
+    char last = '\n';
     bool end = false;
     for (uint64_t done = 0; done < offset && !status;) {
         size_t got = 0;
@@ -197,6 +199,8 @@ static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_p
             else
                 status = error_set_memory(error, "the beginning of an input", more);
         }
+        line += record_scan_lines(buffer, got - more);
+        last = got > more ? buffer[got - more - 1] : last;
         done += got;
         if (!status && done < offset && stream_seek(corpus->stream, offset))
             break;
@@ -207,6 +211,8 @@ static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_p
         }
     }
     free(buffer);
+    if (!status && stream_is_feed(corpus->stream) && (line != place->line || last != '\n')) /* lengths differ */
+        status = changed(corpus, error);
     return status;
 }
 

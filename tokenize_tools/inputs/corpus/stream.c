@@ -57,10 +57,11 @@ enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), 
     return TOKMAP_OK;
 }
 
-void stream_feed(struct stream *stream, uint32_t feeder)
+void stream_feed(struct stream *stream, uint32_t feeder, uint64_t feed)
 {
     assert(!stream->source.open);
     stream->source.feeder = feeder;
+    stream->source.feed_id = feed;
 }
 
 void stream_watch(struct stream *stream, const struct remote_watch *watch)

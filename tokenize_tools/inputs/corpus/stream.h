@@ -24,8 +24,9 @@ void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 /* Sets who learns of URLs (remote_stream.h); called before the first stream_open(). */
 void stream_watch(struct stream *stream, const struct remote_watch *watch);
 
-/* From the next stream_open() on, "-" is a feed (byte_source.h) of the process `feeder`; 0: it is not. */
-void stream_feed(struct stream *stream, uint32_t feeder);
+/* From the next stream_open() on, "-" is a feed (byte_source.h) of the process `feeder`; 0: it is not. feed:
+ * byte_source.feed_id. */
+void stream_feed(struct stream *stream, uint32_t feeder, uint64_t feed);
 
 /* Opens path; "-" is standard input. A file that was open is closed. path must stay valid until stream_close().
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (a folder), and for a URL those of remote_open(). */

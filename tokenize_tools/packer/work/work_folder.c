@@ -374,7 +374,8 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
     else if (remote_kind(name))
         (void)snprintf(what, sizeof what, "has another ETag than when this work began, so it was replaced");
     else
-        (void)snprintf(what, sizeof what, "has another content than when this work began");
+        (void)snprintf(what, sizeof what, "has %s than when this work began",
+                       strcmp(name, "-") ? "another content" : "other first documents");
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(name), TOKMAP_NO_OFFSET,
                      "this input %s; bring the old one back and repeat the command to continue, or start over with "
                      "--no-resume (unfinished work: %.200s)",
@@ -435,8 +436,10 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
             return status;
         if (status) {
             path = ""; /* an operand without files, which reading the inputs reports, or leaves out */
-        } else if (!strcmp(path, "-")) {
+        } else if (!strcmp(path, "-") && !given->feed) {
             return not_twice(folder, path, error);
+        } else if (!strcmp(path, "-")) {
+            fact = (struct input_fact){.hash = given->feed};
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
             fact.hash = inputs_tag(inputs);

@@ -48,6 +48,7 @@ struct work_inputs {
     const char *const *operands; /* of inputs.h */
     size_t count;
     const struct inputs_selection *select;
+    uint64_t feed; /* corpus_options.feed: standard input is known by it; 0: it cannot be read twice */
     /* Whether a file belongs to the output, or to an older one, so that it comes and goes while the work is done: it is
      * no input. NULL: none does. */
     bool (*is_output)(const void *output, const char *path);
