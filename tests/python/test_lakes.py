@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Tables that deltalake and pyiceberg write: the programs of LAKES.md give the rows that count, and their files are
-refused, however they are named. Rows that were deleted or replaced are in the files."""
+"""The programs of LAKES.md give the rows that count, of tables that deltalake and pyiceberg write, and of queries. The
+files of a table are refused, however they are named: rows that were deleted or replaced are in them."""
 import contextlib
 import io
 import os
+import tempfile
 import unittest
 
 import tokmap
@@ -75,6 +76,53 @@ class Lakes(unittest.TestCase):
         self.assertEqual(self.refused("Iceberg", data, "lake", f"{data}/*.parquet"), 5)
         with self.assertRaisesRegex(tokmap.ArgumentError, r"a DataScan has no rows .*to_arrow\(\)"):
             tokmap.pack(table.scan(), os.path.join(self.folder, "out"), tokenizer="bytes", force=True)
+
+    # ---- queries ----
+
+    def bodies(self):
+        """Writes files of Parquet. Returns the texts that the programs are to pack, in their order."""
+        import pyarrow
+        import pyarrow.parquet
+        rows = [["" if i % 10 == 0 else f"file {k} and row {i} of it" for i in range(3000)] for k in range(3)]
+        for k, body in enumerate(rows):
+            pyarrow.parquet.write_table(pyarrow.table({"body": body, "n": range(3000)}),
+                                        os.path.join(self.folder, "lake", f"{k}.parquet"), row_group_size=700)
+        return [text for body in rows for text in body if text]
+
+    @needs("duckdb", "pyarrow")
+    def test_duckdb(self):
+        wanted = self.bodies()
+        self.assertEqual(run(self.folder, "duckdb"), "8100 documents\n")
+        made = tokmap.pack(wanted, os.path.join(self.folder, "wanted"), tokenizer="bytes", shuffle=7, progress=False)
+        with tokmap.Dataset(os.path.join(self.folder, "data", "queried")) as ds:
+            self.assertEqual(ds.info.content, made.content)
+
+    @needs("polars", "pyarrow")
+    def test_polars(self):
+        wanted = self.bodies()
+        sets = tokmap.pack(wanted, os.path.join(self.folder, "wanted"), tokenizer="bytes", split="train=90%,val=10%",
+                           progress=False).sets
+        self.assertEqual(run(self.folder, "polars"), f"{ {name: part.documents for name, part in sets.items()} }\n")
+        for name, part in sets.items():
+            with tokmap.Dataset(os.path.join(self.folder, "data", f"lazy.{name}")) as ds:
+                self.assertEqual(ds.info.content, part.content)
+
+    @needs("ray", "ray.data", "pyarrow")
+    def test_ray_data(self):
+        import ray
+        wanted = self.bodies()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)  # where its workers are, too
+        with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:  # sockets have short paths
+            ray.init(num_cpus=1, include_dashboard=False, object_store_memory=80 << 20, _temp_dir=folder,
+                     log_to_driver=False)
+            try:
+                self.assertEqual(run(self.folder, "ray_data"), "8100 documents\n")
+            finally:
+                ray.shutdown()
+        with tokmap.Dataset(os.path.join(self.folder, "data", "blocks")) as ds:
+            self.assertEqual(ds.info.content, tokmap.pack(wanted, os.path.join(self.folder, "wanted"),
+                                                          tokenizer="bytes", progress=False).content)
 
 
 if __name__ == "__main__":

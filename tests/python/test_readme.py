@@ -215,6 +215,9 @@ class Readme(unittest.TestCase):
         self.assertEqual(said[1], "True [[464, 3290, 318, 50256], [1, 2, 50256], [3, 4, 5, 50256]] "
                          "{'url': 'https://example.org', 'score': 0.5} Origin(path='notes.jsonl', record=2)")
 
+    def test_pack_ids(self):
+        self.assertEqual(self.finish(self.start("pack_ids")), "True 7\n")
+
     def test_chat(self):
         """The assistant's answers count, and the questions and the rest of the template do not."""
         said = run_shell(self.folder, "conversations")
@@ -308,7 +311,7 @@ class Readme(unittest.TestCase):
         tested |= {"torchrun", "torchtitan", "megatron", "sampler", "context"}  # test_distributed.py
         tested |= {"teacher", "student"}                              # test_distill.py
         tested |= {"controller"}                                      # test_controller.py
-        tested |= {"delta", "iceberg"}                                # test_lakes.py
+        tested |= {"delta", "iceberg", "duckdb", "polars", "ray_data"}  # test_lakes.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
 
     def test_each_page_begins_with_an_example(self):
