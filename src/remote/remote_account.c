@@ -332,23 +332,18 @@ bool remote_account_is_at(const struct remote_account *account, const char *url)
     return !strncmp(url, account->endpoint, bytes) && url[bytes] == '/';
 }
 
-/* ENDPOINT/datasets/OWNER/NAME/resolve/REVISION/PATH */
-static bool hub_url(const struct remote_account *account, const struct remote_object *object, struct bytes_buffer *url)
-{
-    return bytes_append(url, object->bucket, object->bucket_bytes) && bytes_append(url, "/resolve/", 9) &&
-           remote_escape(url, object->revision, object->revision_bytes, false) && bytes_append(url, "/", 1) &&
-           remote_escape(url, object->key, strlen(object->key), true);
-}
-
 bool remote_account_url(const struct remote_account *account, const struct remote_object *object, const char *query,
                         bool of_object, struct bytes_buffer *url)
 {
     const int bucket = (int)object->bucket_bytes;
     if (account->kind == REMOTE_HUB) {
-        const bool made = bytes_append(url, account->endpoint, strlen(account->endpoint)) &&
-                          bytes_append(url, "/", 1) &&
-                          (query ? bytes_append(url, query, strlen(query)) : hub_url(account, object, url)) &&
-                          bytes_append(url, "", 1);
+        const bool made =
+            bytes_append(url, account->endpoint, strlen(account->endpoint)) && bytes_append(url, "/", 1) &&
+            (query ? bytes_append(url, query, strlen(query))
+                   : bytes_append(url, object->bucket, object->bucket_bytes) && bytes_append(url, "/resolve/", 9) &&
+                         remote_escape(url, object->revision, object->revision_bytes, false) &&
+                         bytes_append(url, "/", 1) && remote_escape(url, object->key, strlen(object->key), true)) &&
+            bytes_append(url, "", 1);
         url->count -= made;
         return made;
     }

@@ -253,9 +253,7 @@ static enum tokmap_status files_ask(struct hub_fact *fact, struct remote_client 
         if (status || absent || !http_address(client->http, true))
             break;
         if (pages == PAGES_MOST || fact->count > FILES_MOST)
-            status = error_set(error, TOKMAP_ERROR_LIMIT, fact->name, TOKMAP_NO_OFFSET,
-                               "the list of files has more than %d pages or %d files; name a smaller folder",
-                               PAGES_MOST, FILES_MOST);
+            status = damaged(client, "is a list of more than a million files or 20,000 pages", error);
     }
     bytes_free(&query);
     bytes_free(&page);

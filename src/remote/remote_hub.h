@@ -42,7 +42,7 @@ void remote_hub_pin_take(const char *revision, const char *commit);
 
 /* Finds the files of a folder of a commit, whose name ends with a slash; a folder that does not exist has none. whole:
  * those of subfolders, too. The list may be of a folder above it. Statuses: OK, ERROR_NOT_FOUND (no repository, or
- * commit), ERROR_CORRUPT (the list is damaged), ERROR_LIMIT, and those of remote_client_fetch(). */
+ * commit), ERROR_CORRUPT (the list is damaged, or too long), and those of remote_client_fetch(). */
 enum tokmap_status remote_hub_files(struct remote_client *client, const char *folder, bool whole,
                                     const struct hub_fact **files, struct tokmap_error *error);
 

@@ -93,7 +93,8 @@ static enum tokmap_status hub_object_of(const char *name, struct remote_object *
              *end && (*end != '/' || slashes); end++)
             slashes -= *end == '/';
         object->revision_bytes = (size_t)(end - object->revision);
-        good = good && object->revision_bytes && is_plain_path(object->revision, object->revision_bytes);
+        good =
+            good && object->revision_bytes && end[-1] != '/' && is_plain_path(object->revision, object->revision_bytes);
     }
     object->root_bytes = (size_t)(end - name);
     object->pinned = object->revision_bytes == HUB_COMMIT && hub_is_commit(object->revision);

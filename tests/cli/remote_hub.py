@@ -84,14 +84,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
-    def ranged(self, body, tag, path):
+    def ranged(self, body, tag, path, **headers):
         """A file, or a range of it. state['breaks']: how many answers for a path end early."""
         found = re.fullmatch(r'bytes=(\d+)-(\d*)', self.headers.get('Range', ''))
         first = int(found[1]) if found else 0
         last = min(int(found[2]) if found and found[2] else len(body), len(body) - 1)
         if self.headers.get('If-Match', tag) != tag:
             return self.answer(412)
-        headers = {'ETag': tag, 'Accept_Ranges': 'bytes'}
+        headers.update(ETag=tag, Accept_Ranges='bytes')
         if found:
             headers['Content_Range'] = 'bytes %d-%d/%d' % (first, last, len(body))
         part = body[first:last + 1]
@@ -165,7 +165,7 @@ class Hub(Handler):
         if body is None:
             return self.wrong(404, 'EntryNotFound')
         if not is_large(body):
-            return self.ranged(body, '"%s"' % hashlib.sha1(body).hexdigest(), path)
+            return self.ranged(body, '"%s"' % hashlib.sha1(body).hexdigest(), path, X_Repo_Commit=revision)
         whole = hashlib.sha256(body).hexdigest()
         blobs[whole] = (body, path)
         until = time.monotonic() + state['lifetime']

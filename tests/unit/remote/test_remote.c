@@ -43,6 +43,67 @@ static void test_shown(void **state)
     assert_int_equal(remote_kind("gs://b/k"), REMOTE_GS);
 }
 
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+
+/* Names of the Hub: each has the four parts after it, and is a list or not. */
+static void test_hub_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *bucket, *revision, *key;
+        bool list, pinned;
+    } good[] = {
+        {"hf://datasets/a/b", "datasets/a/b", "", "", true, false},
+        {"hf://datasets/a/b/", "datasets/a/b", "", "", true, false},
+        {"hf://datasets/a/b/x@y/z", "datasets/a/b", "", "x@y/z", false, false},
+        {"hf://a.b/c-1_d@" COMMIT, "a.b/c-1_d", COMMIT, "", true, true},
+        {"hf://datasets/a/b@" COMMIT "/x/*.gz", "datasets/a/b", COMMIT, "x/*.gz", true, true},
+        {"hf://datasets/a/b@" COMMIT "0/x", "datasets/a/b", COMMIT "0", "x", false, false},
+        {"hf://datasets/a/b@v1.0/x/", "datasets/a/b", "v1.0", "x/", true, false},
+        {"hf://datasets/a/b@refs/convert/parquet/x/y", "datasets/a/b", "refs/convert/parquet", "x/y", false, false},
+        {"hf://datasets/a/b@refs/pr/7", "datasets/a/b", "refs/pr/7", "", true, false},
+        {"hf://datasets/a/b/..x/.y/...", "datasets/a/b", "", "..x/.y/...", false, false},
+    };
+    static const char *const bad[] = {"hf://",
+                                      "hf:///",
+                                      "hf://a",
+                                      "hf://a/",
+                                      "hf:///b",
+                                      "hf://datasets/a",
+                                      "hf://datasets/a@b/c",
+                                      "hf://a/b@",
+                                      "hf://a/b@/c",
+                                      "hf://a/b//c",
+                                      "hf://a/b/../c",
+                                      "hf://a/b/c/..",
+                                      "hf://a/b/./c",
+                                      "hf://a/b/x\ny",
+                                      "hf://../b",
+                                      "hf://a/.b",
+                                      "hf://-a/b",
+                                      "hf://a/b?c",
+                                      "hf://a/b c",
+                                      "hf://a/b@x/../y",
+                                      "hf://a/b@refs/pr/../x",
+                                      "hf://a/b@refs/pr//x",
+                                      "hf://a b/c"};
+    struct remote_object object;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(remote_object_of(good[i].name, &object, NULL), TOKMAP_OK);
+        assert_int_equal(object.bucket_bytes, strlen(good[i].bucket));
+        assert_memory_equal(object.bucket, good[i].bucket, object.bucket_bytes);
+        assert_int_equal(object.revision_bytes, strlen(good[i].revision));
+        assert_memory_equal(object.revision, good[i].revision, object.revision_bytes);
+        assert_string_equal(object.key, good[i].key);
+        assert_int_equal(object.pinned, good[i].pinned);
+        assert_int_equal(remote_is_list(good[i].name), good[i].list);
+        assert_true(object.root_bytes + strlen(object.key) <= strlen(good[i].name));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (remote_object_of(bad[i], &object, NULL) != TOKMAP_ERROR_ARGUMENT)
+            fail_msg("%s is a name", bad[i]);
+}
+
 static void test_objects(void **state)
 {
     (void)state;
@@ -169,11 +230,8 @@ static void test_a_server_that_is_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shown),
-        cmocka_unit_test(test_objects),
-        cmocka_unit_test(test_xml),
-        cmocka_unit_test(test_xml_mutated),
-        cmocka_unit_test(test_a_server_that_is_away),
+        cmocka_unit_test(test_shown), cmocka_unit_test(test_hub_names),   cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_xml),   cmocka_unit_test(test_xml_mutated), cmocka_unit_test(test_a_server_that_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
