@@ -225,8 +225,7 @@ static enum tokmap_status hub_refused(const struct remote_client *client, const 
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, client->shown, TOKMAP_NO_OFFSET,
                          "%s has no such %s (%s); correct the name, or end it with a slash if it is a folder", place,
                          strcmp(answer->code, "RevisionNotFound") ? "file" : "branch, tag, or commit", what);
-    return error_set(error, answer->status == 404 ? TOKMAP_ERROR_NOT_FOUND : TOKMAP_ERROR_IO, client->shown,
-                     TOKMAP_NO_OFFSET,
+    return error_set(error, TOKMAP_ERROR_IO, client->shown, TOKMAP_NO_OFFSET,
                      "there is no %s, or not for %s (%s); correct the name, or set HF_TOKEN to a valid token of an "
                      "account that may read it",
                      place, account->token ? "the account of the token that was found" : "everybody", what);

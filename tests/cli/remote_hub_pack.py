@@ -135,8 +135,10 @@ own.branches['refs/convert/parquet'] = own.branches['main']
 good([BASE + '@refs/convert/parquet/big.txt'], ['big.txt'])
 
 # ---- connections, limits, and addresses that end ----
-state.update(limited=1, fails=1)
+state.update(limited=2, fails=1)
+begun = time.monotonic()
 good([BASE + '/data/**'], below)
+assert time.monotonic() - begun > 1, 'Retry-After was not honored'
 state.update(limited=9)
 done = pack(BASE + '/data/**', AWS_MAX_ATTEMPTS='2')
 assert done.returncode == 1 and 'HTTP status 429' in done.err and 'attempt 2' in done.err, done.err

@@ -54,12 +54,10 @@ static enum tokmap_status file_write(const char *folder, const char *name, const
             (void)os_unlink(partial);
     }
     free(partial);
-    const enum tokmap_status status =
-        system ? error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
-                                  "the tokenizer cannot be stored; set TOKMAP_CACHE to a folder for it")
-               : TOKMAP_OK;
     free(path);
-    return status;
+    return system ? error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                     "the tokenizer cannot be stored; set TOKMAP_CACHE to a folder for it")
+                  : TOKMAP_OK;
 }
 
 /* Fetches the files that the reader of a folder looks at. */
