@@ -3,13 +3,13 @@
 # datasets-skip-by-rank.sh: rows that take() holds out are trained on when skip() is followed by a split by rank.
 #
 # datasets 5.2.0, PyArrow 26.0.1, NumPy 2.4.6. `stream.take(100)` is the validation set and `stream.skip(100)` the rest,
-# as the documentation proposes, and training runs on four ranks by split_dataset_by_node(). One would expect that no
-# rank trains on the 100 rows. But the stream has as many shards as ranks, or a multiple of them, so the split gives
-# each rank whole shards, and skip() is then applied to the shards of each rank with a part of the number: each of the
-# four ranks leaves out the first 25 rows of its own shard. So 75 of the 100 rows are trained on, and 75 others are in
-# no set. The number of rows is right, therefore a count does not show it. With a number of shards that the ranks do not
-# divide, the rows are dealt out one by one, and the sets stay apart. Splitting by rank first and skipping afterwards is
-# wrong, too: each rank skips 100 rows. Output seen:
+# and training runs on four ranks by split_dataset_by_node(). One would expect that no rank trains on the 100 rows. But
+# the stream has as many shards as ranks, or a multiple of them, so the split gives each rank whole shards, and skip()
+# is then applied to the shards of each rank with a part of the number: each of the four ranks leaves out the first 25
+# rows of its own shard. So 75 of the 100 rows are trained on, and 75 others are in no set. The number of rows is right,
+# therefore a count does not show it. With a number of shards that the ranks do not divide, the rows are dealt out one
+# by one, and the sets stay apart. Splitting by rank first and skipping afterwards is wrong, too: each rank skips 100
+# rows. Output seen:
 #
 #   shards   rows trained on   held out, and trained on
 #   1        150               0
