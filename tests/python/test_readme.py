@@ -312,6 +312,8 @@ class Readme(unittest.TestCase):
         tested |= {"teacher", "student"}                              # test_distill.py
         tested |= {"controller"}                                      # test_controller.py
         tested |= {"delta", "iceberg", "duckdb", "polars", "ray_data"}  # test_lakes.py
+        tested |= {"from_" + name for name in ("datasets", "blocks", "mds", "litdata", "array_record", "tfrecord",
+                                               "webdataset", "lance", "parquet")}  # test_coming_from.py
         self.assertEqual(sorted({*examples(), *examples("sh")} - tested), [])
 
     def test_each_page_begins_with_an_example(self):

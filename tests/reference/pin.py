@@ -6,7 +6,7 @@ install. To take a newer version: change the line, run this script, and run the 
 """
 import json, re, sys, urllib.request
 
-wanted = re.compile(r"-(?:cp31[0-3]-cp31[0-3]|cp3[0-9]+-abi3|py3|py2\.py3)-"
+wanted = re.compile(r"-(?:cp31[0-3]-cp31[0-3]|cp3[0-9]+-abi3|py3|py31[0-3]|py2\.py3)-"
                     r"(?:none|abi3|any|(?:none-)?[a-z0-9_.]*manylinux[a-z0-9_.]*_(?:x86_64|aarch64)(?:\..*)?"
                     r"|none-any)\.whl$")
 
