@@ -65,7 +65,7 @@ class Packing(WithData):
         self.refused(tokmap.InputError, "document 0: the field 'text' is NoneType, but it must be str or bytes" + more,
                      [{"text": None}])
         self.refused(tokmap.InputError, "document 1 is null" + more, ["a", None])
-        for options, argument in (({}, "field"), ({"field": "words"}, "field"), ({"ids_field": "ids"}, "ids_field")):
+        for options, argument in (({}, "field"), ({"field": "words"}, "field"), ({"ids_field": "ids", "tokenizer": "bytes"}, "ids_field")):
             self.refused(tokmap.InputError, f"document 0 has no field '.*'; its fields are: 'content'; {argument}= names it, "
                          'and on_error="skip" leaves such documents out', [{"content": "a"}], **options)
         self.assertEqual(tokmap.pack([{"text": None}, "a"], self.out(), on_error="skip", force=True, progress=False).skipped, 1)
@@ -73,8 +73,8 @@ class Packing(WithData):
     def test_options(self):
         """Messages of the command have Python's names."""
         file = self.file("in.txt", "some text")
-        self.refused(tokmap.ArgumentError, "split: these options are for files, but source is not a path; write the documents "
-                     "to files", split="train=1")
+        self.refused(tokmap.ArgumentError, "hidden: these options are for files, but source is not a path; write the "
+                     "documents to files", hidden=True)
         for source in (["text"], file):
             self.refused(tokmap.ArgumentError, "(?s)name them with fim_tokens=PREFIX,MIDDLE,SUFFIX.*help\\(tokmap.pack\\) lists",
                          source, fim=0.5)

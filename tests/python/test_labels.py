@@ -229,7 +229,7 @@ class Wrong(WithData):
     def refused(self, document, words, **fields):
         with self.assertRaises(tokmap.InputError) as caught:
             tokmap.pack([{"i": [1, 2], "l": [1, 0]} if "mask_field" in fields else {"i": [1, 2], "l": [1, -100]}, document],
-                        f"{self.folder}/wrong", progress=False, ids_field="i", **fields)
+                        f"{self.folder}/wrong", progress=False, tokenizer="bytes", ids_field="i", **fields)
         self.assertIn(words, str(caught.exception))
 
     def test_nan_is_not_a_number(self):

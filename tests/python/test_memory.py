@@ -260,13 +260,13 @@ class Doors(WithData):
         for name, view, wanted in all_views():
             if wanted is None:
                 if not any(word in name for word in ("other bytes", "object", "(0, 3)")):  # which become lists
-                    self.refuses(name, lambda: tokmap.pack([{"ids": view}], out, ids_field="ids"))
+                    self.refuses(name, lambda: tokmap.pack([{"ids": view}], out, ids_field="ids", tokenizer="bytes"))
             elif wanted and not isinstance(view, (bytes, str)) and not hasattr(view, "send"):
                 records.append({"ids": view, "labels": view})
                 expected.append((name, wanted))
             if sum(map(len, (record["ids"] for record in records))) > 20000:
                 break
-        tokmap.pack(records, out, ids_field="ids", labels_field="labels", eod=False, progress=False)
+        tokmap.pack(records, out, tokenizer="bytes", ids_field="ids", labels_field="labels", eod=False, progress=False)
         with tokmap.Dataset(out) as dataset:
             self.assertEqual(list(zip((name for name, _ in expected), (values(ids) for ids in dataset))), expected)
 

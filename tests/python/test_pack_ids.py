@@ -128,6 +128,7 @@ class PackIds(unittest.TestCase):
                                  pyarrow.chunked_array([column[:9], column[9:9], column[9:]]),
                                  table.to_batches(max_chunksize=7), lambda: table.to_reader(max_chunksize=50)])
         self.assertEqual(self.made(table.rename_columns(["x", "y"]), ids_field="x").content, self.made(rows).content)
+        self.same(rows, [lambda: iter([table.schema.empty_table(), table, table[:0]])])
         fixed = [[i, i + 1, 7] for i in range(100)]
         column = pyarrow.array([[0, 0, 0], *fixed], pyarrow.list_(pyarrow.int32(), 3))[1:]
         self.same(fixed, [column, pyarrow.table({"x": column})])

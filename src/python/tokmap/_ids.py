@@ -256,16 +256,17 @@ class _Rows:
     def _of_arrow(self, item: Any) -> Iterator[Batch]:
         """The documents of a table or of a column of lists, or the one that a column of numbers is."""
         yield from self.taken()
-        alone, said = array("q"), ""
+        alone, said, listed = array("q"), "", True
         for chunk in columns(item, self.field, Lists):
             batch = chunk.batch(self.first)
-            if chunk.lists:
+            listed = chunk.lists
+            if listed:
                 self.first += len(batch.ends)
                 yield from batch.parts()
                 continue
             alone.extend(batch.ids)
             said = said or batch.nulls.get(0, "")
-        if not chunk.lists:
+        if not listed:
             self.code, self.bytes, self.count = "q", bytearray(alone), len(alone)
             self.nulls = {0: said} if said else {}
             self.ends.append(self.count)
