@@ -62,7 +62,7 @@ started=$SECONDS
 others_most=0
 measured=0
 # Steps whose pictures are in bench/RESULTS.md, with the unit that is drawn; gnuplot draws them.
-pictured=" compare-loaders:tokens_per_s compare-pack:MB_per_s "
+pictured=" compare-loaders:tokens_per_s "
 # step NAME ARGUMENT...: runs tokmap-bench with these arguments.
 step() {
     local name=$1 begin=$SECONDS others plot=() drawn=$folder/pictures unit=${pictured#* "$1":}
