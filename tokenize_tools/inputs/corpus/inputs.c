@@ -21,6 +21,7 @@
 #include "remote/remote_stream.h"
 #include "remote/remote_url.h"
 #include "stream.h"
+#include "table_folders.h"
 #include "text/path.h"
 #include "text/path_glob.h"
 
@@ -43,118 +44,6 @@ struct path_list {
     uint64_t line;     /* number of the path that was returned last, from 1: its line, if paths end with newlines */
     char bytes[LIST_BYTES + 1];
 };
-
-/* ---- tables ---- */
-
-/*
- * The names around a file say something about it, in folders and in prefixes of object storage.
- *
- *     lake/_SUCCESS, lake/part-0.json         a folder of tables, where names that begin with _ are not data
- *     lake/_delta_log/0.json, lake/0.parquet  a table: its files also have rows that were deleted or replaced
- */
-
-/* Begins as zeros, with the members of the caller, as for remote_list_open(). */
-struct table_search {
-    bool (*stop)(void *user);
-    void *user;
-    const struct remote_watch *watch;
-    struct known_paths looked; /* folders that are not tables */
-    char *asked;               /* the last folder of table_folder(), which the caller frees, */
-    bool has_tables;           /* and the answer */
-};
-
-/* Returns true for the name of what is beside the files of tables, such as _SUCCESS, and never data. */
-static bool table_mark(const char *name, size_t bytes)
-{
-    static const char *const marks[] = {"_SUCCESS", "_metadata", "_common_metadata", "_delta_log", "_spark_metadata"};
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        if (bytes == strlen(marks[i]) && !memcmp(name, marks[i], bytes))
-            return true;
-    return false;
-}
-
-/* What is looked for in a folder: a name with an ending; or NULL: a mark of tables, or a .parquet file. */
-struct look {
-    const char *folder, *ending;
-};
-
-/* Returns EEXIST for the name that is looked for. The name of an object may go on with a slash. */
-static int name_look(void *user, const char *name)
-{
-    const struct look *look = user;
-    const char *ending = look->ending ? look->ending : ".parquet";
-    const size_t bytes = strcspn(name, "/"), length = strlen(ending);
-    struct os_stat found = {.kind = OS_KIND_FILE};
-    if (!look->ending && table_mark(name, bytes))
-        return EEXIST;
-    if (bytes < length || strncasecmp(name + bytes - length, ending, length) != 0)
-        return 0;
-    char *path = look->ending ? NULL : path_in(look->folder, name);
-    if (path)
-        (void)os_stat(path, &found);
-    free(path);
-    return !look->ending && (name[bytes] || found.kind == OS_KIND_FOLDER) ? 0 : EEXIST;
-}
-
-/* Looks for a name in the folder `name` of a folder. A folder that cannot be listed has none. */
-static bool folder_has(const struct table_search *search, const char *folder, size_t bytes, const char *name,
-                       const char *ending)
-{
-    char *inside = path_join(folder, bytes, name, strlen(name), *name ? "/" : "");
-    struct look look = {inside && *inside ? inside : ".", ending};
-    struct remote_list *list = NULL;
-    int found = inside && !remote_kind(inside) ? os_folder_list(look.folder, name_look, &look) : 0;
-    if (inside && remote_is_list(inside) &&
-        !remote_list_open(&list, inside, false, search->stop, search->user, search->watch, NULL)) {
-        uint64_t size, tag;
-        for (const char *key; found != EEXIST && !remote_list_next(list, &key, &size, &tag, NULL);)
-            found = name_look(&look, key + strlen(inside));
-    }
-    remote_list_close(list);
-    free(inside);
-    return found == EEXIST;
-}
-
-/* Returns true if a folder, the first `bytes` bytes of the path, has such a name or a .parquet file. */
-static bool table_folder(struct table_search *search, const char *path, size_t bytes)
-{
-    if (search->asked && strlen(search->asked) == bytes && !memcmp(search->asked, path, bytes))
-        return search->has_tables;
-    free(search->asked);
-    search->asked = strndup(path, bytes);
-    search->has_tables = folder_has(search, path, bytes, "", NULL);
-    return search->has_tables;
-}
-
-/* Looks for the table that a file is in. Returns NULL, or what it is and what reads its rows, and sets *folder, which
- * the caller frees. Folders that were looked at before are not looked at. */
-static const char *table_find(struct table_search *search, const char *path, char **folder)
-{
-    struct remote_object object;
-    const size_t least = !remote_kind(path)                      ? *path == '/'
-                         : remote_object_of(path, &object, NULL) ? path_folder_bytes(path)
-                                                                 : object.root_bytes + 1;
-    for (size_t bytes = path_folder_bytes(path);; bytes--) {
-        if (bytes > least && path[bytes - 1] != '/')
-            continue;
-        *folder = bytes ? strndup(path, bytes) : strdup("./");
-        if (!*folder || known_paths_add(&search->looked, *folder, true) != PATH_NEW)
-            break;
-        if (folder_has(search, path, bytes, "_delta_log", ""))
-            return "a table of Delta Lake, whose rows deltalake's DeltaTable reads";
-        if (folder_has(search, path, bytes, ".hoodie", ""))
-            return "a table of Hudi, whose rows Spark reads";
-        if (folder_has(search, path, bytes, "metadata", ".metadata.json") &&
-            (folder_has(search, path, bytes, "data", "") || folder_has(search, path, bytes, "metadata", ".avro")))
-            return "a table of Iceberg, whose rows pyiceberg's scan() reads";
-        if (bytes <= least)
-            break;
-        free(*folder);
-    }
-    free(*folder);
-    *folder = NULL;
-    return NULL;
-}
 
 static void path_list_close(struct path_list *list)
 {

@@ -4,7 +4,8 @@ would that is some milliseconds away and behind a link of some bandwidth.
 
 It understands GET and HEAD with ranges and ListObjectsV2, which is what loaders use, and reads no signatures. An answer
 waits for the latency, and as long as the link is busy with the answers before it. Each request is a line of a log, from
-which counts() has requests and bytes. The folder's files are listed once, at the start.
+which counts() has requests and bytes. The folder's files are listed
+at the start.
 
 As a program, `python3 server.py FOLDER [SECONDS [BYTES_PER_S]]` prints the beginning of the URLs and serves until it is
 interrupted.
@@ -74,7 +75,7 @@ http {
                 local list = io.open("lists/" .. ngx.var.bucket)
                 if not list then return ngx.exit(404) end
                 local asked = ngx.req.get_uri_args()
-                local prefix, delimiter = asked.prefix or "", asked.delimiter
+                local prefix, delimiter = asked.prefix or "", asked.delimiter ~= "" and asked.delimiter
                 local after = asked["continuation-token"] or asked["start-after"] or ""
                 local coded = asked["encoding-type"] == "url"
                 local out, count, last, more = {}, 0, "", false
@@ -138,7 +139,7 @@ class Server:
         command, modules = program(), modules_folder()
         os.makedirs(os.path.join(self._work, "lists"), exist_ok=True)
         os.makedirs(os.path.join(self._work, "temporary"), exist_ok=True)
-        self._list()
+        self.list_files()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -163,7 +164,8 @@ class Server:
                         raise Absent(f"nginx does not start: {file.read().strip()[-300:]}") from None
                 time.sleep(0.02)
 
-    def _list(self):
+    def list_files(self):
+        """Makes the lists of the buckets; also after a file was added."""
         for bucket in os.listdir(self._root):
             top, lines = os.path.join(self._root, bucket), []
             for folder, _, names in os.walk(top, followlinks=True):

@@ -26,6 +26,7 @@ add_arguments = pack.add_arguments
 
 class Job(pack.Job):
     """The whole text and its first parts are folders of a bucket."""
+    server = None
 
     def lake(self, limit):
         """The first documents in Parquet, as the name of a folder, and what is in it."""
@@ -35,6 +36,8 @@ class Job(pack.Job):
                 self.options, self.maker, os.path.join(pack.FOLDER, "lake.py"),
                 {"path": self.whole.files[0], "field": self.field, "limit": limit, "parts": FILES,
                  "out": os.path.join(self.root, BUCKET, name)}, 3600)
+            if self.server:
+                self.server.list_files()
         return self.cuts[limit]
 
 
@@ -173,7 +176,7 @@ def measure(report, tokens, options):
     except vocabularies.Unsuitable as problem:
         raise Absent(str(problem)) from None
     finally:
-        if hasattr(job, "server"):
+        if job.server:
             job.server.stop()
     rates = {row.row.name: row.report() for row in rows}
     whole = source_of(job, None).found
