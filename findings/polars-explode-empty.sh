@@ -18,9 +18,8 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
-for version in 1.35.1 2.1.0; do
-    "$work/venv/bin/pip" install -q --disable-pip-version-check --target "$work/$version" "polars==$version"
-done
+"$work/venv/bin/pip" install -q --disable-pip-version-check --target "$work/1.35.1" polars==1.35.1
+"$work/venv/bin/pip" install -q --disable-pip-version-check --target "$work/2.1.0" polars==2.1.0
 
 cat >"$work/try.py" <<'END'
 import sys

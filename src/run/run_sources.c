@@ -115,10 +115,12 @@ static enum tokmap_status open_source(const struct opening *opening, uint64_t nu
 {
     struct run_source *source = &opening->sources->of[number];
     struct tokmap_error reason = {0};
+    struct os_stat folder;
     enum tokmap_status status = dataset_open_as(&source->dataset, source->data, opening->spec->reading, &reason);
     /* A run of arguments has no line, and the message about the dataset's name says all. What is missing may also be a
-     * shard that a manifest names, which is reported with the manifest's line. */
-    if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text && !reason.line && reason.system)
+     * shard that a manifest names, which is reported with the manifest's line, or one of a folder. */
+    if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text && !reason.line && reason.system &&
+        os_stat(source->data, &folder))
         return missing(opening, number, false, error);
     if (status && error)
         *error = reason;

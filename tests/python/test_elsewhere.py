@@ -152,7 +152,7 @@ class Files(Elsewhere):
         os.rename(os.path.join(folder, "web-1.bin"), os.path.join(self.folder, "kept"))
         with self.assertRaisesRegex(tokmap.IoError, r"web-1\.bin"):
             tokmap.Dataset(folder)
-        with self.assertRaises(tokmap.IoError):
+        with self.assertRaisesRegex(tokmap.IoError, r"web-1\.bin"):
             self.run_of(data=folder, passes=1)
 
     def test_cut_and_joined_files_are_errors(self):
