@@ -30,12 +30,11 @@ elsewhere()
     equal "$(cat err)" "tokmap tokenizer: $1: there is no file or folder of this name; name a vocabulary file, a folder \
 that contains one, or 'bytes'$2"
 }
-hub='; if this is a repository of Hugging Face, download https://huggingface.co/'
+hub='; if this is a repository of Hugging Face, name hf://an-owner/a.model-1.5B to a command, or download https://huggingface.co/'
 elsewhere o200k_base '; download https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken'
-model="; if this is a model's name, download https://huggingface.co/"
 login=', for which some owners ask for a login'
 while read -r name place; do
-    elsewhere "$name" "$model$place/resolve/main/tokenizer.json$login"
+    elsewhere "$name" "; if this is a model's name, name hf://$place to a command, or download https://huggingface.co/$place/resolve/main/tokenizer.json$login"
 done <<'END'
 gpt2 openai-community/gpt2
 llama2 meta-llama/Llama-2-7b-hf

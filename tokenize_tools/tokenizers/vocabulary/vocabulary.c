@@ -84,7 +84,7 @@ static const char *model_place(const char *typed)
 static enum tokmap_status not_found(const char *path, struct tokmap_error *error)
 {
     const char *slash = strchr(path, '/'), *dot = strrchr(path, '.');
-    char download[256] = "";
+    char download[400] = "";
     const bool file = dot && (!strcmp(dot, ".json") || !strcmp(dot, ".model") || !strcmp(dot, ".tiktoken"));
     const char *place = file ? NULL : slash ? path : model_place(path);
     if (strstr(path, "://"))
@@ -95,8 +95,9 @@ static enum tokmap_status not_found(const char *path, struct tokmap_error *error
     /* OWNER/NAME, but not ./NAME or OWNER/NAME.json */
     else if (place && *path != '.' && slash != path && (!slash || (slash[1] && !strchr(slash + 1, '/'))))
         (void)snprintf(download, sizeof download,
-                       "; if this is a %s, download https://huggingface.co/%.100s/resolve/main/tokenizer.json%s",
-                       slash ? "repository of Hugging Face" : "model's name", place,
+                       "; if this is a %s, name hf://%.100s to a command, or download "
+                       "https://huggingface.co/%.100s/resolve/main/tokenizer.json%s",
+                       slash ? "repository of Hugging Face" : "model's name", place, place,
                        slash ? "" : ", for which some owners ask for a login");
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
                      "there is no file or folder of this name; name a vocabulary file, a folder that contains one, "
