@@ -89,7 +89,8 @@ def nulls_of(array: ArrowArray, first: int, count: int) -> Iterator[int]:
 
 class Column:
     """An array of texts: one chunk, which is valid while its stream is at it."""
-    argument, default = "field", "text"  # of pack(), which names the column of a table; the column if it does not
+    argument = "field"  # the parameter that names the column of a table
+    default: str | None = None  # the column if it does not
     advice = "cast it first"
 
     def __init__(self, array: ArrowArray, schema: ArrowSchema, name: str, first: int) -> None:

@@ -218,6 +218,7 @@ def _first_wrong(values: Any, limit: int) -> str:
 
 
 class _Column(Column):
+    default = "text"
     advice = "cast it first, or pass vocab_size= if it has token ids"
 
 
