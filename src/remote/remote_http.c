@@ -44,6 +44,13 @@ const char *http_method_name(enum http_method method)
     return names[method];
 }
 
+static uint64_t fetched; /* bytes of bodies; accessed atomically */
+
+uint64_t http_fetched(void)
+{
+    return __atomic_load_n(&fetched, __ATOMIC_RELAXED);
+}
+
 #ifdef WITH_LIBCURL
 
 #define SECONDS(n) ((uint64_t)(n)*1000000000u)
@@ -292,13 +299,6 @@ static bool goes_direct(const struct http *http)
     const struct http_answer *answer = &http->answer;
     return http->into && status_of(http) == 206 && answer->has_range &&
            answer->range_last - answer->range_first == http->into_bytes - 1;
-}
-
-static uint64_t fetched; /* accessed atomically */
-
-uint64_t http_fetched(void)
-{
-    return __atomic_load_n(&fetched, __ATOMIC_RELAXED);
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *user)
