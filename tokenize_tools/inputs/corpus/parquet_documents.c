@@ -18,7 +18,6 @@
 #include "format_choice.h"
 #include "json_field.h"
 #include "record_values.h"
-#include "remote/remote_client.h"
 #include "remote/remote_url.h"
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
@@ -707,7 +706,8 @@ enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch
     if (!status && !opened && !parquet_source_begin(corpus->parquet, corpus->parquet_from.group)) {
         parquet_source_close(corpus->parquet);
         corpus->parquet = NULL;
-        status = error_set(&why, TOKMAP_ERROR_MISMATCH, corpus->file.path, TOKMAP_NO_OFFSET, REMOTE_CHANGED);
+        status = error_set(&why, TOKMAP_ERROR_MISMATCH, corpus->file.path, TOKMAP_NO_OFFSET,
+                           "the input has changed since this work began; start over with --no-resume");
     }
     corpus->file.open = corpus->file.begun = !status;
     corpus->file.reader = &parquet_reader;
