@@ -101,6 +101,7 @@ int os_unlink(const char *path);
 /* Gives a file another name, which must not exist. EPERM, ENOTSUP, EMLINK, or EXDEV where it cannot have one. */
 int os_link(const char *path, const char *name);
 int os_make_folder(const char *path);
+int os_make_folders(const char *path);  /* the folders that it is in, if they are missing */
 int os_remove_folder(const char *path); /* an empty one */
 /* Finds the absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
  * failure. */

@@ -489,6 +489,20 @@ int os_make_folder(const char *path)
     return mkdir(path, 0777) ? errno : 0;
 }
 
+int os_make_folders(const char *path)
+{
+    char *at = strdup(path);
+    int system = at ? 0 : ENOMEM;
+    for (char *slash = at ? strchr(at + 1, '/') : NULL; slash && !system; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        system = os_make_folder(at);
+        system = system == EEXIST ? 0 : system;
+        *slash = '/';
+    }
+    free(at);
+    return system;
+}
+
 int os_real_path(const char *path, char **real)
 {
     *real = realpath(path, NULL);

@@ -36,6 +36,8 @@ struct ahead_file {
     uint64_t bytes, tail_at;
     struct bytes_buffer tail; /* the bytes from tail_at on */
     struct remote_version version;
+    bool grows;             /* the tail grows by what is read before it is planned */
+    bool kept;              /* the tail and the version were known before */
     struct fetcher *reader; /* requests of the thread that has the file */
     struct ahead_part *parts;
     uint64_t part_count;
@@ -192,6 +194,19 @@ static struct piece *piece_choose(struct remote_ahead *ahead, struct ahead_file 
     return NULL;
 }
 
+static enum tokmap_status range_read(struct ahead_file *file, struct remote_client *client, uint8_t *into,
+                                     uint64_t first, uint64_t count, struct tokmap_error *error)
+{
+    struct remote_range range = {
+        .first = first, .count = count, .total = file->bytes, .into = into, .version = &file->version, .known = true};
+    const enum tokmap_status status = remote_range_read(client, file->name, &range, error);
+    return status != TOKMAP_ERROR_MISMATCH || !file->kept
+               ? status
+               : error_set(error, status, client->shown, TOKMAP_NO_OFFSET,
+                           "the file was replaced since this work began; bring the old one back and repeat the command "
+                           "to continue, or start over with --no-resume");
+}
+
 /* Fetches a piece. The mutex is not locked meanwhile. */
 static void piece_fetch(struct fetcher *fetcher, struct ahead_file *file, struct piece *piece)
 {
@@ -203,17 +218,10 @@ static void piece_fetch(struct fetcher *fetcher, struct ahead_file *file, struct
     fetcher->file = file;
     piece_memory_take(ahead, piece);
     os_mutex_unlock(ahead->mutex);
-    if (piece->memory) {
-        struct remote_range range = {.first = piece->offset,
-                                     .count = piece->bytes,
-                                     .total = file->bytes,
-                                     .into = piece->memory,
-                                     .version = &file->version,
-                                     .known = true};
-        status = remote_range_read(&fetcher->client, file->name, &range, &why);
-    } else {
+    if (piece->memory)
+        status = range_read(file, &fetcher->client, piece->memory, piece->offset, piece->bytes, &why);
+    else
         (void)error_set_memory(&why, "bytes that are fetched ahead", piece->bytes);
-    }
     struct tokmap_error *failure = status ? malloc(sizeof *failure) : NULL;
     if (failure)
         *failure = why;
@@ -257,6 +265,8 @@ static void threads_start(struct remote_ahead *ahead, uint32_t wanted)
 
 /* ---- open and close ---- */
 
+#define WHOLE_SENT "answers with the whole file"
+
 static enum tokmap_status unfit(const struct remote_client *client, const char *why, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, client->shown, TOKMAP_NO_OFFSET,
@@ -291,30 +301,10 @@ static enum tokmap_status first_judge(struct ahead_file *file, const struct http
     if (answer->status != 200)
         return remote_client_refused(client, answer, error);
     if (answer->length == UINT64_MAX || answer->length > AHEAD_WHOLE)
-        return unfit(client, "answers with the whole file", error);
+        return unfit(client, WHOLE_SENT, error);
     file->bytes = answer->length;
     file->tail_at = 0;
     return TOKMAP_OK;
-}
-
-/* Reads the body of the first answer. */
-static enum http_result first_read(struct ahead_file *file)
-{
-    struct remote_client *client = &file->reader->client;
-    const uint64_t wanted = file->bytes - file->tail_at;
-    file->tail.count = 0;
-    for (bool end = false; !end && file->tail.count <= wanted;) {
-        size_t got;
-        if (!bytes_reserve(&file->tail, HTTP_BUFFER_BYTES))
-            return HTTP_MEMORY;
-        const enum http_result result =
-            http_read(client->http, (char *)file->tail.bytes + file->tail.count, HTTP_BUFFER_BYTES, &got, &end);
-        if (result)
-            return result;
-        file->tail.count += got;
-        remote_client_came(client, got, false);
-    }
-    return HTTP_OK;
 }
 
 static enum tokmap_status first_fetch(struct ahead_file *file, struct tokmap_error *error)
@@ -325,16 +315,13 @@ static enum tokmap_status first_fetch(struct ahead_file *file, struct tokmap_err
     enum tokmap_status status = remote_client_name(client, file->name, NULL, false, error);
     while (again && !status) {
         const struct remote_ask ask = {.ranged = !whole, .first = UINT64_MAX, .last = AHEAD_TAIL};
-        status = remote_client_send(client, &ask, &answer, error);
-        if (!status)
+        file->tail.count = 0;
+        status = remote_client_fetch(client, &ask, AHEAD_WHOLE, &file->tail, &answer, error);
+        if (status == TOKMAP_ERROR_LIMIT)
+            status = unfit(client, WHOLE_SENT, error);
+        else if (!status)
             status = first_judge(file, &answer, &whole, &again, error);
-        if (status || again)
-            continue;
-        const enum http_result result = first_read(file);
-        again = result || file->tail.count != file->bytes - file->tail_at;
-        if (result)
-            status = remote_client_broke(client, result, error);
-        else if (again)
+        if (!status && !again && (again = file->tail.count != file->bytes - file->tail_at))
             status =
                 remote_client_failed(client, "the server sent another number of bytes than it announced", 0, error);
     }
@@ -345,8 +332,38 @@ static enum tokmap_status first_fetch(struct ahead_file *file, struct tokmap_err
     return status;
 }
 
+/* What is kept of a file, before its tail. */
+struct kept {
+    uint64_t bytes, tail_at;
+    struct remote_version version;
+};
+
+/* Takes what was kept. Returns false if there is nothing. */
+static bool kept_take(struct ahead_file *file, const struct bytes_buffer *from)
+{
+    struct kept kept;
+    if (!from || from->count < sizeof kept)
+        return false;
+    const uint64_t tail = from->count - sizeof kept;
+    memcpy(&kept, from->bytes, sizeof kept);
+    if (kept.bytes < tail || kept.tail_at != kept.bytes - tail ||
+        !bytes_append(&file->tail, from->bytes + sizeof kept, tail))
+        return false;
+    file->bytes = kept.bytes;
+    file->tail_at = kept.tail_at;
+    file->version = kept.version;
+    return true;
+}
+
+bool ahead_file_keep(const struct ahead_file *file, struct bytes_buffer *into)
+{
+    const struct kept kept = {file->bytes, file->tail_at, file->version};
+    return !file->kept && file->tail_at && bytes_append(into, &kept, sizeof kept) &&
+           bytes_append(into, file->tail.bytes, file->tail.count);
+}
+
 enum tokmap_status ahead_file_open(struct ahead_file **file, struct remote_ahead *ahead, const char *name,
-                                   struct tokmap_error *error)
+                                   const struct bytes_buffer *kept, struct tokmap_error *error)
 {
     struct ahead_file *made = *file = calloc(1, sizeof *made);
     if (!made || !(made->name = strdup(name))) {
@@ -355,6 +372,8 @@ enum tokmap_status ahead_file_open(struct ahead_file **file, struct remote_ahead
         return error_set_memory(error, "the reader of URLs", sizeof *made);
     }
     made->ahead = ahead;
+    made->grows = kept != NULL;
+    made->kept = kept_take(made, kept);
     os_mutex_lock(ahead->mutex);
     made->reader = ahead->spare;
     if (made->reader)
@@ -366,8 +385,10 @@ enum tokmap_status ahead_file_open(struct ahead_file **file, struct remote_ahead
     os_mutex_unlock(ahead->mutex);
     if (!made->reader)
         made->reader = fetcher_new(ahead);
-    const enum tokmap_status status =
-        made->reader ? first_fetch(made, error) : error_set_memory(error, "the reader of URLs", sizeof *made->reader);
+    const enum tokmap_status status = !made->reader
+                                          ? error_set_memory(error, "the reader of URLs", sizeof *made->reader)
+                                      : made->kept ? TOKMAP_OK
+                                                   : first_fetch(made, error);
     if (status) {
         ahead_file_close(made);
         *file = NULL;
@@ -403,14 +424,10 @@ void ahead_file_close(struct ahead_file *file)
     free(file);
 }
 
-uint64_t ahead_file_bytes(const struct ahead_file *file)
+void ahead_file_about(const struct ahead_file *file, uint64_t *bytes, uint64_t *version)
 {
-    return file->bytes;
-}
-
-uint64_t ahead_file_version(const struct ahead_file *file)
-{
-    return remote_version_number(&file->version);
+    *bytes = file->bytes;
+    *version = remote_version_number(&file->version);
 }
 
 void ahead_file_plan(struct ahead_file *file, struct ahead_part *parts, uint64_t count, uint32_t pieces)
@@ -493,9 +510,25 @@ static enum tokmap_status piece_await(struct ahead_file *file, struct piece *pie
 static enum tokmap_status read_now(struct ahead_file *file, uint8_t *into, uint64_t offset, uint64_t count,
                                    struct tokmap_error *error)
 {
-    struct remote_range range = {
-        .first = offset, .count = count, .total = file->bytes, .into = into, .version = &file->version, .known = true};
-    return remote_range_read(&file->reader->client, file->name, &range, error);
+    return range_read(file, &file->reader->client, into, offset, count, error);
+}
+
+/* Reads the bytes from `offset` to the tail, which become part of it. */
+static enum tokmap_status tail_grow(struct ahead_file *file, uint64_t offset, struct tokmap_error *error)
+{
+    struct bytes_buffer *tail = &file->tail;
+    const uint64_t more = file->tail_at - offset;
+    if (!bytes_reserve(tail, more))
+        return error_set_memory(error, "the end of a file", more);
+    memmove(tail->bytes + more, tail->bytes, tail->count);
+    const enum tokmap_status status = read_now(file, tail->bytes, offset, more, error);
+    if (status) {
+        memmove(tail->bytes, tail->bytes + more, tail->count);
+        return status;
+    }
+    tail->count += more;
+    file->tail_at = offset;
+    return TOKMAP_OK;
 }
 
 /* Reads from the part that has the first byte, as far as it goes. *some: the bytes. */
@@ -528,6 +561,8 @@ enum tokmap_status ahead_file_read(struct ahead_file *file, void *into, uint64_t
     uint8_t *at = into;
     enum tokmap_status status = TOKMAP_OK;
     assert(offset <= file->bytes && count <= file->bytes - offset);
+    if (file->grows && !file->parts && offset < file->tail_at && count >= file->tail_at - offset)
+        status = tail_grow(file, offset, error);
     while (count && !status) {
         uint64_t some = count;
         const uint64_t index = part_find(file, offset);

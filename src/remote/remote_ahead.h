@@ -45,13 +45,16 @@ enum tokmap_status remote_ahead_new(struct remote_ahead **ahead, bool (*stop)(vo
 void remote_ahead_stop(struct remote_ahead *ahead); /* ends all waits; what is read from now on may be an error */
 void remote_ahead_free(struct remote_ahead *ahead); /* ends the threads; all files are closed; accepts NULL */
 
-/* Opens a file. Statuses: those of remote_open(). */
+/* Opens a file. kept: what ahead_file_keep() made of it, which takes the place of the first request; or empty, or NULL:
+ * then only the last bytes can be kept. Statuses: those of remote_open(). */
 enum tokmap_status ahead_file_open(struct ahead_file **file, struct remote_ahead *ahead, const char *name,
-                                   struct tokmap_error *error);
+                                   const struct bytes_buffer *kept, struct tokmap_error *error);
+/* Appends the size, the version, and the end of the file, as far as it was read before ahead_file_plan(). Returns false
+ * if they were known before, if the file was fetched whole, or without memory. */
+bool ahead_file_keep(const struct ahead_file *file, struct bytes_buffer *into);
 void ahead_file_close(struct ahead_file *file); /* accepts NULL */
 
-uint64_t ahead_file_bytes(const struct ahead_file *file);
-uint64_t ahead_file_version(const struct ahead_file *file); /* remote_version_number() */
+void ahead_file_about(const struct ahead_file *file, uint64_t *bytes, uint64_t *version); /* remote_version_number() */
 
 /* Names what will be read, once. parts: in the order of their offsets, without common bytes, and inside the file; the
  * file takes the memory. pieces: their number; the first is needed first. Without memory or threads for it, nothing is

@@ -535,12 +535,17 @@ enum tokmap_status remote_client_name(struct remote_client *client, const char *
 }
 
 /* Reads the whole body of an answer. */
-static enum tokmap_status body_read(struct remote_client *client, size_t most, struct bytes_buffer *into, bool *again,
-                                    struct tokmap_error *error)
+static enum tokmap_status body_read(struct remote_client *client, const struct http_answer *answer, size_t most,
+                                    struct bytes_buffer *into, bool *again, struct tokmap_error *error)
 {
     const size_t before = into->count;
-    for (bool end = false; !end;) {
+    for (bool end = false;;) {
         size_t got;
+        if (into->count - before > most || (answer->length > most && answer->length != UINT64_MAX))
+            return error_set(error, TOKMAP_ERROR_LIMIT, client->shown, TOKMAP_NO_OFFSET,
+                             "the server's answer is longer than %zu bytes; name the objects themselves", most);
+        if (end)
+            return TOKMAP_OK;
         if (!bytes_reserve(into, PAGE_STEP))
             return error_set_memory(error, "an answer", into->count);
         const enum http_result result =
@@ -550,11 +555,7 @@ static enum tokmap_status body_read(struct remote_client *client, size_t most, s
         *again = result != HTTP_OK;
         if (result)
             return remote_client_broke(client, result, error);
-        if (into->count - before > most)
-            return error_set(error, TOKMAP_ERROR_LIMIT, client->shown, TOKMAP_NO_OFFSET,
-                             "the server's answer is longer than %zu bytes; name the objects themselves", most);
     }
-    return TOKMAP_OK;
 }
 
 enum tokmap_status remote_client_fetch(struct remote_client *client, const struct remote_ask *ask, size_t most,
@@ -568,7 +569,7 @@ enum tokmap_status remote_client_fetch(struct remote_client *client, const struc
         into->count = before;
         status = remote_client_send(client, ask, answer, error);
         if (!status)
-            status = body_read(client, most, into, &again, error);
+            status = body_read(client, answer, most, into, &again, error);
     }
     if (!status)
         error_code_copy((const char *)into->bytes + before, into->count - before, client->code);

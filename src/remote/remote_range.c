@@ -8,8 +8,6 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define CONDITION_MOST (HTTP_TAG_MOST + 32)
-
 /* Returns whether an ETag names the bytes of a file. A weak one ("W/...") does not. */
 static bool tag_is_strong(const char *tag)
 {
@@ -101,7 +99,7 @@ static enum http_result body_read(struct remote_client *client, struct remote_ra
 enum tokmap_status remote_range_read(struct remote_client *client, const char *name, struct remote_range *range,
                                      struct tokmap_error *error)
 {
-    char condition[CONDITION_MOST];
+    char condition[REMOTE_CONDITION_MOST];
     struct remote_ask ask = {.ranged = true,
                              .first = range->first,
                              .last = range->first + range->count - 1,

@@ -134,6 +134,48 @@ with ObjectServer('store', log='log', page=3) as server:
     assert [task.wait() for task in tasks] == [0, 0, 0]
     equal('ref', 'k', 'tasks')
 
+    # Footers of files that are cut are kept: a damaged one is fetched again.
+    large = {name[5:]: os.path.getsize(name) for name in NAMES if os.path.getsize(name) > 300000}
+
+    def ends(*words, status=0):
+        """How often a command asks for the end of a large file, and what it says."""
+        since = len(server.log())
+        said = run(*cut, *words, '-o', 'k', SET, status=status).stderr
+        found = [re.match(r'GET ([^ ?]*) range=\d+-(\d+) ', line) for line in server.log()[since:]]
+        return sum(bool(at) and int(at[2]) >= large.get(at[1], 1 << 60) - 1 for at in found), said
+
+    remove('k')
+    first = ends('--task', '0/3')[0]
+    footers = sorted(name for name in os.listdir('k.work') if name.startswith('tail-'))
+    assert large and footers and first == len(large) + len(footers), (first, footers, large)
+    with open('k.work/' + footers[0], 'r+b') as file:
+        file.seek(200)
+        file.write(b'damaged')
+    second = ends('--task', '1/3')[0]
+    assert second == len(large), (second, large)
+    server.set(rules=[{'path': r'0[0-9]\.parquet', 'fault': 'other_tag'}])
+    said = ends('--task', '2/3', status=1)[1]
+    assert 'the file was replaced since this work began' in said, said
+    server.set(rules=[])
+    third = ends('--task', '2/3')[0]
+    assert not third, third
+    equal('ref', 'k', 'kept footers')
+    if pq:  # a footer that is longer than what the first request asks for
+        long = 'store/web/long/x.parquet'
+        write(long, rows(9000, 7), 9, 0)
+        begin = os.path.getsize(long) - pq.read_metadata(long).serialized_size - 8
+        assert pq.read_metadata(long).serialized_size > 3 << 16
+        remove('k', 'ref')
+        run(*cut, '-o', 'ref', long)
+        asked = []
+        for task in range(3):
+            since = len(server.log())
+            run(*cut, '--task', '%d/3' % task, '-o', 'k', 's3://web/long/')
+            found = [re.match(r'GET /web/long/x.parquet range=(\d+)-', line) for line in server.log()[since:]]
+            asked.append(sum(bool(at) and int(at[1]) >= begin for at in found))
+        equal('ref', 'k', 'a long footer')
+        assert asked == [4, 0, 0], asked
+
     # ---- other versions ----
     server.set(rules=[{'path': r'03\.parquet|02\.parquet', 'fault': 'other_tag'}])
     remove('k')

@@ -135,19 +135,24 @@ static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct p
                                        const char **operands, size_t operand_count, struct tokmap_error *error)
 {
     struct work_units units;
+    char *list_name = path_ended(deduping->name, ".dropped");
+    if (!list_name)
+        return error_set_memory(error, "a path", 0);
+    const struct corpus_footers footers = {work_units_keep_footer, list_name};
+    struct pack_options known = *options;
+    known.corpus.footers = deduping->start_over ? NULL : &footers;
     const struct work_units_options list = {.operands = operands,
                                             .operand_count = operand_count,
-                                            .corpus = &options->corpus,
+                                            .corpus = &known.corpus,
                                             .unit_bytes = options->unit_bytes,
                                             .examine = input_check,
                                             .output = deduping->name,
                                             .stop = options->stop,
                                             .user = options->user};
-    char *work = deduping->start_over ? NULL : path_ended(deduping->name, ".dropped");
-    if (work)
-        work_folder_pins_take(work);
-    free(work);
+    if (!deduping->start_over)
+        work_folder_pins_take(list_name);
     enum tokmap_status status = work_units_list(&units, &list, error);
+    known.corpus.footers = &footers;
     if (!status && units.indivisible)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, units.indivisible_path, TOKMAP_NO_OFFSET,
                            "a list of documents needs inputs with names that can be read again: %s", units.indivisible);
@@ -158,9 +163,10 @@ static enum tokmap_status inputs_dedup(struct deduping *deduping, const struct p
     cli_progress_start(&deduping->progress, "comparing", NULL, deduping->size.bytes,
                        deduping->quiet ? CLI_PROGRESS_NONE : deduping->shown);
     if (!status)
-        status = list_make(deduping, options, &units, operands, operand_count, error);
+        status = list_make(deduping, &known, &units, operands, operand_count, error);
     cli_progress_end(&deduping->progress);
     work_units_free(&units);
+    free(list_name);
     return status;
 }
 

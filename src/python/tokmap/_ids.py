@@ -120,7 +120,8 @@ class Lists(Column):
         return Batch(ids, ends, first, nulls)
 
 
-def _of_arrow(source: Any, field: str | None, first: int) -> Iterator[Batch]:
+def _of_arrow(source: Any, field: str | None) -> Iterator[Batch]:
+    first = 0
     for chunk in columns(source, field, Lists):
         batch = chunk.batch(first)
         if not chunk.lists:
@@ -277,13 +278,7 @@ def documents(source: Any, field: str | None) -> Generator[Batch, None, None]:
     """The documents of a source in batches. A batch is valid until the next one is asked for."""
     shape = getattr(source, "shape", ())
     if is_arrow(source):
-        first = 0
-        for chunk in columns(source, field, Lists):
-            if not chunk.lists:
-                raise ArgumentError(_ALONE)
-            batch = chunk.batch(first)
-            first += len(batch.ends)
-            yield from batch.parts()
+        yield from _of_arrow(source, field)
     elif len(shape) == 2:
         yield from _of_matrix(source)
     elif len(shape) == 1 and str(source.dtype) != "object":

@@ -60,18 +60,9 @@ static void paths_free(struct paths *paths)
     }
 }
 
-/* Makes the folders that a path is in. */
 static enum tokmap_status folders_make(const char *path, struct tokmap_error *error)
 {
-    char *at = strdup(path);
-    int system = at ? 0 : ENOMEM;
-    for (char *slash = at ? strchr(at + 1, '/') : NULL; slash && !system; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        system = os_make_folder(at);
-        system = system == EEXIST ? 0 : system;
-        *slash = '/';
-    }
-    free(at);
+    const int system = os_make_folders(path);
     return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the folder of the copy cannot be made")
                   : TOKMAP_OK;
 }

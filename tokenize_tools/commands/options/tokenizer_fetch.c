@@ -23,20 +23,6 @@ static struct fetched {
     char *pinned, *folder;
 } * fetched; /* by this process */
 
-/* Makes a folder, and those that it is in. */
-static int folders_make(char *path)
-{
-    int system = 0;
-    for (char *slash = path; slash && (!system || system == EEXIST); *slash = '/') {
-        slash = strchrnul(slash + 1, '/');
-        if (!*slash)
-            return os_make_folder(path);
-        *slash = '\0';
-        system = os_make_folder(path);
-    }
-    return system;
-}
-
 /* Writes a file, which then has its name or does not exist. */
 static enum tokmap_status file_write(const char *folder, const char *name, const struct bytes_buffer *body,
                                      struct tokmap_error *error)
@@ -45,7 +31,7 @@ static enum tokmap_status file_write(const char *folder, const char *name, const
     uint64_t number = 0;
     int fd, system = ENOMEM;
     (void)os_random(&number, sizeof number);
-    if (path && asprintf(&partial, "%s/.%016" PRIx64, folder, number) >= 0 &&
+    if (path && asprintf(&partial, "%s/.%016" PRIx64, folder, number) >= 0 && !(system = os_make_folders(path)) &&
         !(system = os_open(partial, OS_WRITE_NEW, &fd))) {
         system = os_write(fd, body->bytes, body->count);
         system = system ? system : name_file(fd, partial, path, true, NULL);
@@ -67,7 +53,6 @@ static enum tokmap_status files_fetch(struct remote_client *client, const struct
     const struct hub_fact *files;
     struct bytes_buffer body = {0};
     enum tokmap_status status = remote_hub_files(client, made->pinned, false, &files, error);
-    (void)(status || folders_make(made->folder)); /* writing reports a failure */
     for (uint64_t i = 0; !status && i < files->count; i++) {
         struct remote_facts facts;
         if (!folder_reads(files->files[i].path))

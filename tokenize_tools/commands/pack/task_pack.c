@@ -83,9 +83,12 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
     if (!options->shard_tokens || options->dry_run)
         return whole_pack(options, operands, operand_count, result, error);
     const struct output_names names = {options->prefix, options->split, true, options->also};
+    const struct corpus_footers footers = {work_units_keep_footer, options->prefix};
+    struct pack_options known = *options;
+    known.corpus.footers = options->start_over ? NULL : &footers;
     const struct work_units_options list = {.operands = operands,
                                             .operand_count = operand_count,
-                                            .corpus = &options->corpus,
+                                            .corpus = &known.corpus,
                                             .unit_bytes = options->unit_bytes ? options->unit_bytes : UINT64_MAX,
                                             .whole_lines =
                                                 options->listed && listed_documents_by_record(options->listed),
@@ -94,9 +97,9 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                             .stop = options->stop,
                                             .user = options->user};
     *result = (struct pack_result){.tokens = 0};
-    struct pack_options known = *options;
     char inputs[33];
     enum tokmap_status status = work_units_list(&units, &list, error);
+    known.corpus.footers = &footers;
     if (!status && !units.indivisible) {
         if (!pack_inputs_hash(&units, inputs))
             status = error_set_memory(error, "the names of inputs", units.file_count);

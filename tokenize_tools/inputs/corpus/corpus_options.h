@@ -38,6 +38,13 @@ enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVAL
 #define CORPUS_PARQUET_BATCH 4
 #define CORPUS_PARQUET_BATCH_MOST (CORPUS_PARQUET_BATCH + CORPUS_PARQUET_BATCH / 2)
 
+/* Keeps what was read of the footer of a Parquet file of a URL, of which other processes read other parts: keep()
+ * stores it, or finds it if *footer is empty. */
+struct corpus_footers {
+    void (*keep)(const char *name, const char *path, struct bytes_buffer *footer);
+    const char *name; /* of the output */
+};
+
 /* Options, which do not depend on each other. */
 struct corpus_options {
     enum corpus_format format;
@@ -82,6 +89,7 @@ struct corpus_options {
     struct corpus_range {
         uint64_t begin, end, groups;
     } range;
+    const struct corpus_footers *footers; /* or NULL: none is kept */
 
     uint32_t feeder; /* the process of which standard input is a feed (byte_source.h), or 0 */
     uint64_t feed;   /* number by which a feed is known that can be repeated, or 0 */

@@ -57,9 +57,10 @@ enum tokmap_status corpus_range_groups(const char *path, const struct corpus_opt
 {
     struct parquet_source *source = NULL;
     struct parquet_shared shared = {NULL, NULL};
+    const struct corpus_range all = {.begin = 0}; /* whose footer is kept */
     struct tokmap_error why;
     *cut = (struct parquet_cut){.count = 0};
-    enum tokmap_status status = parquet_open(&source, path, options, NULL, &shared, &why);
+    enum tokmap_status status = parquet_open(&source, path, options, &all, &shared, &why);
     if (!status)
         status = parquet_cut_make(cut, parquet_source_footer(source), part_bytes, &why);
     parquet_source_close(source);

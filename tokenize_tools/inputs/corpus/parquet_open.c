@@ -108,20 +108,29 @@ static void fetched_close(void *user)
     ahead_file_close(user);
 }
 
-static enum tokmap_status fetched_open(struct parquet_input *input, const char *path, struct remote_ahead *ahead,
+static enum tokmap_status fetched_open(struct parquet_input *input, const char *path,
+                                       const struct corpus_footers *footers, struct remote_ahead *ahead,
                                        struct tokmap_error *error)
 {
     struct ahead_file *file;
-    const enum tokmap_status status = ahead_file_open(&file, ahead, path, error);
+    struct bytes_buffer kept = {0};
+    if (footers)
+        footers->keep(footers->name, path, &kept);
+    const enum tokmap_status status = ahead_file_open(&file, ahead, path, footers ? &kept : NULL, error);
+    bytes_free(&kept);
+    *input = (struct parquet_input){
+        .user = file, .asked = true, .read = fetched_read, .plan = fetched_plan, .close = fetched_close};
     if (!status)
-        *input = (struct parquet_input){.user = file,
-                                        .bytes = ahead_file_bytes(file),
-                                        .version = ahead_file_version(file),
-                                        .asked = true,
-                                        .read = fetched_read,
-                                        .plan = fetched_plan,
-                                        .close = fetched_close};
+        ahead_file_about(file, &input->bytes, &input->version);
     return status;
+}
+
+static void fetched_keep(struct ahead_file *file, const char *path, const struct corpus_footers *footers)
+{
+    struct bytes_buffer kept = {0};
+    if (ahead_file_keep(file, &kept))
+        footers->keep(footers->name, path, &kept);
+    bytes_free(&kept);
 }
 
 /* ---- any file ---- */
@@ -172,9 +181,11 @@ enum tokmap_status parquet_open(struct parquet_source **source, const char *path
     if (!status && remote && !shared->ahead)
         status = remote_ahead_new(&shared->ahead, options->stop, options->user, &options->select.watch, error);
     if (!status && remote)
-        status = fetched_open(&input, path, shared->ahead, error);
+        status = fetched_open(&input, path, options->footers, shared->ahead, error);
     if (!status)
         status = parquet_source_open(source, shown, &input, &made, shared->pool, error);
+    if (!status && remote && part && options->footers)
+        fetched_keep(input.user, path, options->footers);
     free(shown);
     return status;
 }

@@ -65,7 +65,7 @@ struct stage_writer {
     uint64_t token, kept_to; /* of stage_writer_keep(): its entries before that section need not be written again */
 };
 
-static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "packed-", "cuts-", "merged-", "also-"};
+static const char *const names[STAGES] = {"scan-", "drops-", "packed-", "cuts-", "merged-", "also-", "tail-"};
 
 /* Returns where a prefix and a number end that an entry begins with, or NULL. */
 static const char *number_end(const char *entry, const char *prefix)
@@ -77,7 +77,7 @@ static const char *number_end(const char *entry, const char *prefix)
 
 bool stage_is_name(const char *entry)
 {
-    for (int i = 0; i < STAGE_KINDS; i++) {
+    for (int i = 0; i < STAGES; i++) {
         const char *end = number_end(entry, names[i]);
         const char *part = end ? number_end(end, PART) : NULL;
         end = part ? part : end;
@@ -135,7 +135,7 @@ enum tokmap_status stage_list(const char *folder, enum stage_kind kind, uint64_t
 static char *path_of(const struct stage_id *id, const char *ending)
 {
     char name[96];
-    assert(id->kind < STAGE_KINDS && !(id->number >> 56));
+    assert(id->kind < STAGES && !(id->number >> 56));
     const int used = snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
     if (id->part)
         (void)snprintf(name + used, sizeof name - (size_t)used, PART "%0*" PRIu64, DIGITS, id->part - 1);

@@ -9,6 +9,7 @@
  *     cuts-000000      where the shuffled shards begin in them (shuffle_cut.h)
  *     merged-000007    shuffled shard 7 is finished (shard_merge.h)
  *     also-000000      files of other projects are written, and also-000001 which one is next (pack_also.h)
+ *     tail-123456      the end of a file whose path has this hash (work_units.h)
  *
  * A file has a fixed number of sections, each with records of one size. It is complete as soon as it has its name. The
  * header has a key, the hash of version and options (unit_record.h), so that a file of other work is refused. Each
@@ -27,7 +28,7 @@
 #include "common/bytes_buffer.h"
 #include "tokmap/tokmap.h"
 
-enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_PACKED, STAGE_CUTS, STAGE_MERGED, STAGE_ALSO, STAGE_KINDS };
+enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_PACKED, STAGE_CUTS, STAGE_MERGED, STAGE_ALSO, STAGE_TAIL, STAGES };
 
 /* Identity of a file. The header that describes the contents of a kind of file makes the ids, too. */
 struct stage_id {

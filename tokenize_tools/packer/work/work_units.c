@@ -11,12 +11,14 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "corpus/corpus_range.h"
 #include "corpus/stream.h"
 #include "platform/os.h"
 #include "remote/remote_list.h"
 #include "remote/remote_url.h"
 #include "set_commit.h"
+#include "stage_file.h"
 #include "text/path.h"
 
 static enum tokmap_status unit_add(struct work_units *units, const struct unit *unit, struct tokmap_error *error)
@@ -212,6 +214,23 @@ void work_units_free(struct work_units *units)
     free(units->list);
     free(units->indivisible_path);
     *units = (struct work_units){.count = 0};
+}
+
+#define FOOTER_MOST ((uint64_t)64 << 20) /* a longer one is not kept */
+
+void work_units_keep_footer(const char *name, const char *path, struct bytes_buffer *footer)
+{
+    char *folder = path_ended(name, ".work");
+    const struct stage_id id = {.folder = folder,
+                                .key = hash64(TOKMAP_VERSION_STRING, strlen(TOKMAP_VERSION_STRING)),
+                                .kind = STAGE_TAIL,
+                                .number = hash64(path, strlen(path)) >> 8,
+                                .sections = 1};
+    if (folder && footer->count && footer->count <= FOOTER_MOST)
+        (void)stage_write(&id, footer->bytes, footer->count, false, NULL);
+    else if (folder && !footer->count && stage_section_load(footer, &id, 0, FOOTER_MOST, NULL))
+        footer->count = 0;
+    free(folder);
 }
 
 enum tokmap_status work_units_range(const struct work_units *units, uint64_t number, bool (*stop)(void *user),
