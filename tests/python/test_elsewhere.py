@@ -125,6 +125,26 @@ class Order(Elsewhere):
                 with self.assertRaises(tokmap.PastError):
                     self.ids(other, resume=run.cursor(100))
 
+    def test_a_mixture_continues(self):
+        """The state of any rank is that of the whole mixture, and another number of ranks continues it."""
+        sources = {"a": self.write("a", 200), "b": self.write("b", 200, 1000)}
+        with self.run_of(sources=sources, weights={"a": 1, "b": 1}, batch=4, steps=100) as run:
+            whole = self.ids(run)[0]
+            for world in (1, 2, 4):
+                ranks = self.ids(run, world, resume=run.cursor(10))
+                self.assertEqual(sorted(i for rank in ranks for i in rank), sorted(whole[40:]))
+            self.assertEqual(self.ids(run, resume=run.cursor(10))[0], whole[40:])
+
+    def test_the_end_of_a_long_document_comes_after_a_resume(self):
+        path = os.path.join(self.folder, "long")
+        with tokmap.ShardWriter(path, vocab_size=60000) as writer:
+            writer.add([0] * LENGTH)
+            writer.add(range(10 * LENGTH + 1))
+        with self.run_of(data=path, batch=1, passes=1) as run:
+            whole = self.ids(run)[0]
+            self.assertEqual(len(whole), 11)
+            for step in (2, 4, 10):
+                self.assertEqual(self.ids(run, resume=run.cursor(step))[0], whole[step:])
 
     def test_another_batch_continues(self):
         """After 40 rows in steps of 8, steps of another size and on two ranks give the other 60 windows of the pass."""
