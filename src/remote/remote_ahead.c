@@ -202,7 +202,7 @@ static enum tokmap_status range_read(struct ahead_file *file, struct remote_clie
     const enum tokmap_status status = remote_range_read(client, file->name, &range, error);
     return status != TOKMAP_ERROR_MISMATCH || !file->kept
                ? status
-               : error_set(error, status, client->shown, TOKMAP_NO_OFFSET,
+               : error_set(error, status, file->name, TOKMAP_NO_OFFSET,
                            "the file was replaced since this work began; bring the old one back and repeat the command "
                            "to continue, or start over with --no-resume");
 }
