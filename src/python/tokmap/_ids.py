@@ -171,13 +171,14 @@ def _code(dtype: Any) -> str:
 
 
 def _joined(rows: Sequence[Any]) -> Any:
-    """NumPy arrays of one type, one after another; None of other documents."""
+    """NumPy arrays of whole numbers, one after another in a type that has them all; None of other documents."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None or {*map(type, rows)} != {numpy.ndarray}:
         return None
-    with suppress(ValueError):  # they have different dimensions, or none
-        joined = numpy.concatenate(rows) if len({row.dtype for row in rows}) == 1 and _code(rows[0].dtype) else None
-        return None if joined is None or joined.ndim != 1 else joined
+    with suppress(ValueError, TypeError):  # they have different dimensions, or no common type
+        joined = numpy.concatenate(rows)
+        return joined if joined.ndim == 1 and _code(joined.dtype) else None
+    return None
 
 
 class _Rows:
