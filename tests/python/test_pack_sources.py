@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unittest
+from contextlib import suppress
 
 import tokmap
 from support import needs, new_folder
@@ -189,15 +190,20 @@ class Sources(unittest.TestCase):
         return subprocess.run([sys.executable, "-c", KILLED, self.at(out), repr(options), str(ends), changed, str(later)],
                               capture_output=True, text=True, timeout=120, check=False)
 
+    def runs(self):
+        """Whether a command runs that packs into this folder."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                words = path.read_bytes()
+                if b"feeder=" in words and self.folder.encode() in words:
+                    return True
+        return False
+
     def killed(self, out, options):
         ran = self.run_killed(out, options, 20000)
         self.assertEqual(ran.returncode, -signal.SIGKILL, ran.stderr)
         until = time.monotonic() + 30
-        while True:  # the command ends when it sees that nobody writes to it any more
-            busy = subprocess.run(["pgrep", "-f", f"feeder=.*{self.folder}|{self.folder}.*feeder="],
-                                  capture_output=True, check=False)
-            if busy.returncode or time.monotonic() > until:
-                break
+        while self.runs() and time.monotonic() < until:  # until the command sees that nobody writes to it any more
             time.sleep(0.05)
         self.assertTrue(os.path.isdir(self.at(out + ".work")), os.listdir(self.folder))
 
