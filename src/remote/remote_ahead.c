@@ -203,8 +203,9 @@ static enum tokmap_status range_read(struct ahead_file *file, struct remote_clie
     return status != TOKMAP_ERROR_MISMATCH || !file->kept
                ? status
                : error_set(error, status, file->name, TOKMAP_NO_OFFSET,
-                           "the file was replaced since this work began; bring the old one back and repeat the command "
-                           "to continue, or start over with --no-resume");
+                           "the file was replaced since this work began; bring the old one back, or remove the folder "
+                           "of the work while no task runs, and run all tasks again; without tasks, start over with "
+                           "--no-resume");
 }
 
 /* Fetches a piece. The mutex is not locked meanwhile. */
