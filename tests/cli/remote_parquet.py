@@ -160,6 +160,14 @@ with ObjectServer('store', log='log', page=3) as server:
     third = ends('--task', '2/3')[0]
     assert not third, third
     equal('ref', 'k', 'kept footers')
+    remove('k', 'ref')
+    run(*cut, '--task', '0/3', '-o', 'k', SET)
+    write(NAMES[0], rows(2900, 8), 350, 700)
+    said = run(*cut, '--task', '0/3', '-o', 'k', SET, status=1).stderr
+    assert 'remove the folder of the work while no task runs' in said, said
+    run(*cut, '--no-resume', '-o', 'k', SET)  # and no footer is of the old file
+    run(*cut, '-o', 'ref', 'store/web/set')
+    equal('ref', 'k', 'started over')
     if pq:  # a footer that is longer than what the first request asks for
         long = 'store/web/long/x.parquet'
         write(long, rows(9000, 7), 9, 0)

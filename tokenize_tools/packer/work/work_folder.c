@@ -377,9 +377,9 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
         (void)snprintf(what, sizeof what, "has %s than when this work began",
                        strcmp(name, "-") ? "another content" : "other first documents");
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(name), TOKMAP_NO_OFFSET,
-                     "this input %s; bring the old one back and repeat the command to continue, or start over with "
-                     "--no-resume (unfinished work: %.200s)",
-                     what, folder->path);
+                     "this input %s; bring the old one back and repeat the command to continue, or %s (unfinished "
+                     "work: %.200s)",
+                     what, remedy(folder), folder->path);
 }
 
 /* Writes what an input is, or compares it, without `content` only its name, size, and row groups. `shown` has no
