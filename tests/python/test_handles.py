@@ -202,12 +202,6 @@ BY_CALLS = unittest.skipIf(sys.version_info < (3, 11), "before Python 3.11, sign
 
 @BY_CALLS
 class Interrupted(WithData):
-    def setUp(self):
-        """Each place is followed by a collection, which leaves what earlier tests have loaded alone."""
-        super().setUp()
-        gc.freeze()
-        self.addCleanup(gc.unfreeze)
-
     def everywhere(self, action, undo, check, stride=1):
         """Runs an action once for each place in it, or for one of `stride` places, which differ from run to run,
         interrupted there, and checks after each. Returns the number of places."""
