@@ -536,6 +536,7 @@ void consumer_restart(struct tokmap_loader *loader)
     fetch_plan_restart(loader->fill->fetches);
     residency_restart(loader->fill->residency);
     row_values_restart(&loader->fill->values);
+    loader->fill->counted.known = false;
     if (loader->fill->pool)
         read_pool_forget(loader->fill->pool);
     ring_restart(loader->ring);
