@@ -562,7 +562,8 @@ enum tokmap_status ahead_file_read(struct ahead_file *file, void *into, uint64_t
     uint8_t *at = into;
     enum tokmap_status status = TOKMAP_OK;
     assert(offset <= file->bytes && count <= file->bytes - offset);
-    if (file->grows && !file->parts && offset < file->tail_at && count >= file->tail_at - offset)
+    if (file->grows && !file->parts && offset < file->tail_at && count >= file->tail_at - offset &&
+        count <= AHEAD_WHOLE)
         status = tail_grow(file, offset, error);
     while (count && !status) {
         uint64_t some = count;

@@ -145,6 +145,13 @@ with ObjectServer('store', log='log', page=3) as server:
         return sum(bool(at) and int(at[2]) >= large.get(at[1], 1 << 60) - 1 for at in found), said
 
     remove('k')
+    run(*cut, '-o', 'k', SET)
+    os.mkdir('elsewhere')  # nothing is kept behind a link, or in a folder without a journal
+    os.symlink('elsewhere', 'k.work')
+    count, said = ends(status=1)
+    assert count >= len(large) and not os.listdir('elsewhere'), (count, said, os.listdir('elsewhere'))
+    os.unlink('k.work')
+    remove('k')
     first = ends('--task', '0/3')[0]
     footers = sorted(name for name in os.listdir('k.work') if name.startswith('tail-'))
     assert large and footers and first == len(large) + len(footers), (first, footers, large)

@@ -20,6 +20,7 @@
 #include "set_commit.h"
 #include "stage_file.h"
 #include "text/path.h"
+#include "work_folder.h"
 
 static enum tokmap_status unit_add(struct work_units *units, const struct unit *unit, struct tokmap_error *error)
 {
@@ -220,7 +221,7 @@ void work_units_free(struct work_units *units)
 
 void work_units_keep_footer(const char *name, const char *path, struct bytes_buffer *footer)
 {
-    char *folder = path_ended(name, ".work");
+    char *folder = work_folder_exists(name) ? path_ended(name, ".work") : NULL;
     const struct stage_id id = {.folder = folder,
                                 .key = hash64(TOKMAP_VERSION_STRING, strlen(TOKMAP_VERSION_STRING)),
                                 .kind = STAGE_TAIL,

@@ -61,8 +61,8 @@ enum tokmap_status work_units_list(struct work_units *units, const struct work_u
                                    struct tokmap_error *error);
 void work_units_free(struct work_units *units); /* accepts zeros */
 
-/* Keeps the footers of files that are cut in the folder NAME.work, which need not exist yet, in stage files that have
- * what ahead_file_keep() makes. One task reads a footer, and the others find it. What cannot be kept is read again. */
+/* Keeps the footers of files that are cut in the folder NAME.work, if it has a journal, in stage files that have what
+ * ahead_file_keep() makes. One task reads a footer, and the others find it. What cannot be kept is read again. */
 void work_units_keep_footer(const char *name, const char *path, struct bytes_buffer *footer);
 
 /* Finds the lines or row groups of the file that unit `number` has a part of; zeros: it has whole files. Statuses:
